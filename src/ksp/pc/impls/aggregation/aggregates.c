@@ -377,14 +377,22 @@ static PetscErrorCode AggregatesMissing_Host(Mat A, Mat P, PetscInt *count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode AggregatesGetEntries_Host(Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  *B = A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // clang-format off
 const AggregatesOps Aggregates_Host = {
   PetscDesignatedInitializer(where, "in the memory of the host"),
-  PetscDesignatedInitializer(coarsest, 300),
-  PetscDesignatedInitializer(parallelcoarsest, 300),
+  PetscDesignatedInitializer(coarsest, AGGREGATION_COARSEST),
+  PetscDesignatedInitializer(parallelcoarsest, AGGREGATION_COARSEST),
   PetscDesignatedInitializer(runs, AggregatesRuns_Host),
   PetscDesignatedInitializer(create, AggregatesCreate_Host),
   PetscDesignatedInitializer(product, AggregatesProduct_Host),
   PetscDesignatedInitializer(missing, AggregatesMissing_Host),
+  PetscDesignatedInitializer(entries, AggregatesGetEntries_Host),
 };
 // clang-format on

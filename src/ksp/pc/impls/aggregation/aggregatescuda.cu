@@ -385,7 +385,7 @@ static PetscErrorCode AggregatesCreate_CUDA(Mat A, AggregatesKind *kind, Mat *P,
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(IDRSRowsGetBlocks(A, &block, &outer, &garray));
-  PetscCall(IDRSGetCSR(block, &csr));
+  PetscCall(AggregatesGetCSR_CUDA(block, &csr));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(PetscNew(&aggregates));
   aggregates->n = (int)csr.n;
@@ -429,14 +429,34 @@ static PetscErrorCode CombineBlocks(MPI_Comm comm, Mat block[2], const Aggregate
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Computes new values of a matrix */
+static PetscErrorCode UpdateMatrix(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor, Mat C,
+                                   cudaStream_t stream)
+{
+  IDRSCSR      csr;
+  PetscScalar *a;
+  PetscBool    shell;
+
+  PetscFunctionBegin;
+  PetscCall(AggregatesGetCSR_CUDA(C, &csr));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSHELL, &shell));
+  if (shell) {
+    PetscCall(AggregatesUpdate_CUDA(block, aggregates, factor, csr.i, (PetscScalar *)csr.a, stream));
+    PetscCall(PetscObjectStateIncrease((PetscObject)C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &a));
+  PetscCall(AggregatesUpdate_CUDA(block, aggregates, factor, csr.i, a, stream));
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &a));
+  PetscCall(IDRSStreamJoin_CUDA());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode AggregatesProduct_CUDA(Mat A, Mat P, PetscReal factor, MatReuse reuse, Mat *coarse)
 {
-  AggregatesCUDA  *aggregates;
-  AggregatesBlock  block[2];
-  AggregatesMatrix sums;
-  Mat              from[2], to[2] = {NULL, NULL};
-  PetscInt         columns;
-  cudaStream_t     stream;
+  AggregatesCUDA *aggregates;
+  Mat             from[2], to[2] = {NULL, NULL};
+  cudaStream_t    stream;
 
   PetscFunctionBegin;
   PetscCall(MatShellGetContext(P, &aggregates));
@@ -444,14 +464,19 @@ static PetscErrorCode AggregatesProduct_CUDA(Mat A, Mat P, PetscReal factor, Mat
   PetscCall(IDRSRowsGetBlocks(A, &from[0], &from[1], NULL));
   if (reuse == MAT_REUSE_MATRIX) PetscCall(IDRSRowsGetBlocks(*coarse, &to[0], &to[1], NULL));
   for (int b = 0; b < (from[1] ? 2 : 1); b++) {
-    columns            = b ? aggregates->nghosts : aggregates->count;
-    block[b].aggregate = b ? aggregates->ghost : aggregates->of;
-    block[b].entries   = b ? aggregates->outerentries : aggregates->entries;
-    PetscCall(IDRSGetCSR(from[b], &block[b].A));
-    if (reuse == MAT_REUSE_MATRIX) PetscCall(AggregatesUpdate_CUDA(&block[b], aggregates, factor, to[b], stream));
+    const PetscBool large = (PetscBool)(!from[1] && aggregates->count > AGGREGATION_SMALL);
+    AggregatesBlock block = {{}, b ? aggregates->ghost : aggregates->of, b ? aggregates->outerentries : aggregates->entries};
+
+    PetscCall(AggregatesGetCSR_CUDA(from[b], &block.A));
+    if (reuse == MAT_REUSE_MATRIX) PetscCall(UpdateMatrix(&block, aggregates, factor, to[b], stream));
     else {
-      PetscCall(AggregatesMultiply_CUDA(&block[b], aggregates, factor, &sums, stream));
-      PetscCall(AggregatesMatrixGetMat_CUDA(aggregates->count, columns, &sums, stream, &to[b]));
+      AggregatesMatrix sums = {};
+
+      sums.rows    = aggregates->count;
+      sums.columns = b ? aggregates->nghosts : aggregates->count;
+      PetscCall(AggregatesMultiply_CUDA(&block, aggregates, factor, &sums, stream));
+      if (large) PetscCall(AggregatesMatrixGetShell_CUDA(&sums, &to[b]));
+      else PetscCall(AggregatesMatrixGetMat_CUDA(&sums, stream, &to[b]));
       PetscCall(AggregatesMatrixReset_CUDA(&sums));
     }
   }
@@ -482,7 +507,7 @@ static PetscErrorCode AggregatesMissing_CUDA(Mat A, Mat P, PetscInt *count)
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
-  PetscCall(IDRSGetCSR(block, &csr));
+  PetscCall(AggregatesGetCSR_CUDA(block, &csr));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &counted));
   MissingKernel<<<CountBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, aggregates->of, counted);
   PetscCallCUDA(cudaGetLastError());
@@ -495,11 +520,12 @@ static PetscErrorCode AggregatesMissing_CUDA(Mat A, Mat P, PetscInt *count)
 // clang-format off
 const AggregatesOps Aggregates_CUDA = {
   PetscDesignatedInitializer(where, "on the GPU"),
-  PetscDesignatedInitializer(coarsest, 64),
+  PetscDesignatedInitializer(coarsest, AGGREGATION_COARSEST),
   PetscDesignatedInitializer(parallelcoarsest, AGGREGATION_SMALL),
   PetscDesignatedInitializer(runs, AggregatesRuns_CUDA),
   PetscDesignatedInitializer(create, AggregatesCreate_CUDA),
   PetscDesignatedInitializer(product, AggregatesProduct_CUDA),
   PetscDesignatedInitializer(missing, AggregatesMissing_CUDA),
+  PetscDesignatedInitializer(entries, AggregatesGetFull_CUDA),
 };
 // clang-format on

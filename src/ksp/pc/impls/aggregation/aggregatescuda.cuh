@@ -29,11 +29,14 @@ typedef struct {
   int        entries;   /* most entries in the rows of an aggregate */
 } AggregatesBlock;
 
-/* A matrix in the memory of the GPU, rows by rows */
+/* A matrix in the memory of the GPU, row by row, with a MATSEQAIJCUSPARSE for the object state of its MATSHELL, or NULL */
 typedef struct {
-  size_t        nonzeros;
-  IDRSMatIndex *i, *j;
-  PetscScalar  *a;
+  PetscInt         rows, columns;
+  size_t           nonzeros;
+  IDRSMatIndex    *i, *j;
+  PetscScalar     *a;
+  Mat              full;
+  PetscObjectState state;
 } AggregatesMatrix;
 
 PETSC_INTERN PetscErrorCode AggregatesGetMostEntries_CUDA(const IDRSCSR *, const AggregatesCUDA *, int *, cudaStream_t,
@@ -42,14 +45,40 @@ PETSC_INTERN PetscErrorCode AggregatesGetRows_CUDA(const IDRSCSR *, AggregatesCU
 PETSC_INTERN PetscErrorCode AggregatesReset_CUDA(AggregatesCUDA *);
 PETSC_INTERN PetscErrorCode AggregatesMultiply_CUDA(const AggregatesBlock *, const AggregatesCUDA *, PetscReal, AggregatesMatrix *,
                                                     cudaStream_t);
-PETSC_INTERN PetscErrorCode AggregatesUpdate_CUDA(const AggregatesBlock *, const AggregatesCUDA *, PetscReal, Mat, cudaStream_t);
+PETSC_INTERN PetscErrorCode AggregatesUpdate_CUDA(const AggregatesBlock *, const AggregatesCUDA *, PetscReal, const IDRSMatIndex *,
+                                                  PetscScalar *, cudaStream_t);
 PETSC_INTERN PetscErrorCode AggregatesMatrixReset_CUDA(AggregatesMatrix *);
-PETSC_INTERN PetscErrorCode AggregatesMatrixGetMat_CUDA(PetscInt, PetscInt, const AggregatesMatrix *, cudaStream_t, Mat *);
+PETSC_INTERN PetscErrorCode AggregatesMatrixGetMat_CUDA(const AggregatesMatrix *, cudaStream_t, Mat *);
+PETSC_INTERN PetscErrorCode AggregatesMatrixGetShell_CUDA(AggregatesMatrix *, Mat *);
+PETSC_INTERN PetscErrorCode AggregatesGetFull_CUDA(Mat, Mat *);
+PETSC_INTERN PetscErrorCode AggregatesGetCSR_CUDA(Mat, IDRSCSR *);
+PETSC_INTERN PetscErrorCode AggregationInvert_CUDA(Mat, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *, size_t, AggregatesCUDA *, cudaStream_t, const char *[]);
 
 static inline unsigned int CountBlocks(size_t threads)
 {
   return (unsigned int)PetscMax(PetscMin((threads + IDRS_THREADS - 1) / IDRS_THREADS, 1 << 20), 1);
+}
+
+#define AGGREGATES_ATONCE 8 /* entries of a row that a thread loads at a time */
+
+/* Returns (A z)_row. The kernel does not change A */
+static __device__ __forceinline__ PetscScalar RowProduct(const IDRSCSR &A, int row, const PetscScalar *z)
+{
+  PetscScalar sum = 0.0;
+
+  for (int p = (int)__ldg(A.i + row), end = (int)__ldg(A.i + row + 1); p < end; p += AGGREGATES_ATONCE) {
+    PetscScalar value[AGGREGATES_ATONCE], entry[AGGREGATES_ATONCE];
+
+#pragma unroll
+    for (int l = 0; l < AGGREGATES_ATONCE; l++) {
+      value[l] = p + l < end ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
+      entry[l] = p + l < end ? z[__ldg(A.j + p + l)] : (PetscScalar)0.0;
+    }
+#pragma unroll
+    for (int l = 0; l < AGGREGATES_ATONCE; l++) sum += value[l] * entry[l];
+  }
+  return sum;
 }
 
 /* Returns true if a row has an entry besides its diagonal entry that is not zero */

@@ -135,79 +135,11 @@ PetscErrorCode AggregatesMultiply_CUDA(const AggregatesBlock *block, const Aggre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AggregatesUpdate_CUDA - Computes new values of C, whose pattern is the one of the last product */
-PetscErrorCode AggregatesUpdate_CUDA(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor, Mat C,
-                                     cudaStream_t stream)
+/* AggregatesUpdate_CUDA - Computes new values a of C, whose pattern is the one of the last product */
+PetscErrorCode AggregatesUpdate_CUDA(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor,
+                                     const IDRSMatIndex *i, PetscScalar *a, cudaStream_t stream)
 {
-  IDRSCSR      csr;
-  PetscScalar *a;
-
   PetscFunctionBegin;
-  PetscCall(IDRSGetCSR(C, &csr));
-  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &a));
-  PetscCall(LaunchProduct<false>(block, aggregates, factor, NULL, csr.i, NULL, a, stream));
-  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &a));
-  PetscCall(IDRSStreamJoin_CUDA());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode AggregatesMatrixReset_CUDA(AggregatesMatrix *C)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, C->a));
-  PetscCall(PetscDeviceFree(dctx, C->j));
-  PetscCall(PetscDeviceFree(dctx, C->i));
-  *C = {};
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The arrays of a Mat in the memory of the host. The values are there only after PETSc has copied them from the GPU */
-typedef struct {
-  PetscInt    *i, *j;
-  PetscScalar *a;
-} HostArrays;
-
-static PetscErrorCode HostArraysDestroy(void *pointer)
-{
-  HostArrays *host = (HostArrays *)IDRSContainerData(pointer);
-
-  PetscFunctionBegin;
-  PetscCall(PetscFree(host->a));
-  PetscCall(PetscFree(host->j));
-  PetscCall(PetscFree(host->i));
-  PetscCall(PetscFree(host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* AggregatesMatrixGetMat_CUDA - Creates a MATSEQAIJCUSPARSE with m rows and n columns. PETSc wants its pattern on the host, too */
-PetscErrorCode AggregatesMatrixGetMat_CUDA(PetscInt m, PetscInt n, const AggregatesMatrix *C, cudaStream_t stream, Mat *mat)
-{
-  HostArrays    *host;
-  PetscContainer container;
-  IDRSCSR        csr;
-  PetscScalar   *a;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(&host));
-  PetscCall(PetscMalloc1(m + 1, &host->i));
-  PetscCall(PetscMalloc1(C->nonzeros, &host->j));
-  PetscCall(PetscMalloc1(C->nonzeros, &host->a));
-  PetscCall(IDRSTransfer_CUDA(host->i, C->i, (m + 1) * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
-  PetscCall(IDRSTransfer_CUDA(host->j, C->j, C->nonzeros * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, host->i, host->j, host->a, mat));
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-  PetscCall(PetscContainerSetPointer(container, host));
-  PetscCall(IDRSContainerSetDestroy(container, HostArraysDestroy));
-  PetscCall(PetscObjectCompose((PetscObject)*mat, "AggregatesHostArrays", (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
-  PetscCall(MatConvert(*mat, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, mat));
-  PetscCall(IDRSGetCSR(*mat, &csr)); /* copies the pattern to the GPU */
-  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(*mat, &a));
-  PetscCallCUDA(cudaMemcpyAsync(a, C->a, C->nonzeros * sizeof(*a), cudaMemcpyDeviceToDevice, stream));
-  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(*mat, &a));
-  PetscCall(IDRSStreamJoin_CUDA());
+  PetscCall(LaunchProduct<false>(block, aggregates, factor, NULL, i, NULL, a, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -15,7 +15,6 @@
 #include <petscidrs/private/idrssettings.h>
 #include "aggregation.h"
 
-#define AGGREGATION_INVERSE 500  /* rows at most of a coarsest level that is solved by its inverse on a GPU */
 #define AGGREGATION_DIRECT  3000 /* rows at most of a coarsest level that PCMG solves by LU */
 #define AGGREGATION_LONG    16   /* degree of PCPOLY on a larger coarsest level */
 #define AGGREGATION_LARGEST 0.9  /* part of the rows of a level that the next one has at most */
@@ -36,10 +35,10 @@ typedef struct {
   const AggregatesOps *ops;
   AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
   PetscInt             count;
-  PetscBool            plain;   /* cycle.c makes the cycles, not PCMG */
-  Mat                  inverse; /* of the coarsest matrix, or NULL */
-  AggregationCycle     small;   /* a kernel with the cycles of all small levels, or NULL */
-  PetscInt             smalls;  /* number of these levels */
+  PetscBool            plain;      /* cycle.c makes the cycles, not PCMG */
+  Mat                  transposed; /* the transposed inverse of the coarsest matrix, or NULL */
+  AggregationCycle     small;      /* a kernel with the cycles of all small levels, or NULL */
+  PetscInt             smalls;     /* number of these levels */
   /* functions of PCMG, which the functions of this type call */
   PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer), (*apply)(PC, Vec, Vec);
   PetscErrorCode (*applyrichardson)(PC, Vec, Vec, Vec, PetscReal, PetscReal, PetscReal, PetscInt, PetscBool, PetscInt *,
@@ -66,7 +65,7 @@ static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
 {
   PetscFunctionBegin;
   aggregation->plain = PETSC_FALSE;
-  PetscCall(MatDestroy(&aggregation->inverse));
+  PetscCall(MatDestroy(&aggregation->transposed));
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
 #endif
@@ -210,7 +209,7 @@ static PetscErrorCode PCAggregationSetRedundant(PC pc)
    Sets the solver of the coarsest level of N rows:
 
      levels made on      processes   N
-     the GPU             1           up to AGGREGATION_INVERSE   the inverse
+     the GPU             1           up to AGGREGATION_COARSEST  the inverse
      GPUs                several     up to AGGREGATION_SMALL     two cycles on each process
      the host            any         up to AGGREGATION_DIRECT    LU, as PCMG does
      anything            any         larger                      PCPOLY, because its couplings are too weak for aggregates
@@ -241,9 +240,13 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)inner, &own, PCSHELL, PCPOLY, PCREDUNDANT, ""));
   if (own) PetscCall(PCSetType(inner, PCNONE)); /* the solver of earlier levels */
-  if (device && size == 1 && N <= AGGREGATION_INVERSE)
-    PetscCall(PCAggregationSetInverse_Private(inner, &PCAggregationGet(pc)->inverse));
-  else if (device && size > 1 && N <= AGGREGATION_SMALL) PetscCall(PCAggregationSetRedundant(inner));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (device && size == 1 && N <= AGGREGATION_COARSEST) {
+    PetscCall(PCAggregationSetInverse_Private(inner, &PCAggregationGet(pc)->transposed));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (device && size > 1 && N <= AGGREGATION_SMALL) PetscCall(PCAggregationSetRedundant(inner));
   else if (N > AGGREGATION_DIRECT) {
     PetscCall(PCSetType(inner, PCPOLY));
     PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
@@ -251,6 +254,24 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
     PetscCall(PCSetType(inner, size > 1 ? PCREDUNDANT : PCLU));
     if (size == 1) PetscCall(PCFactorSetShiftType(inner, MAT_SHIFT_INBLOCKS));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets `needs` if a solver of a level needs a matrix of one of PETSc's types, or may need it */
+static PetscErrorCode PCAggregationNeedsEntries(KSP smoother, PetscBool *needs)
+{
+  const PetscObject object = (PetscObject)smoother;
+  char              type[64];
+  PetscBool         given, scaling, known;
+  PC                pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetPC(smoother, &pc));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCPOLY, &known));
+  PetscCall(PetscOptionsGetString(object->options, object->prefix, "-pc_type", type, sizeof(type), &given)); /* read by PCMG */
+  if (given) PetscCall(PetscStrcmp(type, PCPOLY, &known));
+  PetscCall(PetscOptionsHasName(object->options, object->prefix, "-pc_poly_scaling", &scaling));
+  *needs = (PetscBool)(!known || scaling);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -399,7 +420,6 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
   PetscBool       stale       = PETSC_TRUE;
-  KSP             smoother;
 
   PetscFunctionBegin;
   if (pc->setupcalled && pc->flag == SAME_NONZERO_PATTERN) PetscCall(PCAggregationUpdateLevels(pc, &stale));
@@ -409,10 +429,14 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
     PetscCall(PCAggregationCreateLevels(pc));
   }
   for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
-    const Mat A = aggregation->level[aggregation->count - 1 - l].copy;
+    const PC_MG_Levels *level = ((PC_MG *)pc->data)->levels[l];
+    Mat                 A     = aggregation->level[aggregation->count - 1 - l].copy;
+    PetscBool           needs[2];
 
-    PetscCall(PCMGGetSmoother(pc, l, &smoother));
-    PetscCall(KSPSetOperators(smoother, A, A));
+    PetscCall(PCAggregationNeedsEntries(level->smoothd, &needs[0]));
+    PetscCall(PCAggregationNeedsEntries(level->smoothu, &needs[1]));
+    if (needs[0] || needs[1]) PetscCall((*aggregation->ops->entries)(A, &A));
+    PetscCall(KSPSetOperators(level->smoothd, A, A));
   }
   PetscCall((*aggregation->setup)(pc));
   PetscCall(PCAggregationIsPlain_Private(pc, &aggregation->plain));
@@ -424,7 +448,7 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
   if (aggregation->plain && aggregation->ops == &Aggregates_CUDA)
-    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->inverse, &aggregation->small, &aggregation->smalls));
+    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->transposed, &aggregation->small, &aggregation->smalls));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,8 +7,9 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrspowers.h>
 
-#define AGGREGATION_LEVELS 30
-#define AGGREGATION_SMALL  20000 /* most rows of a level in the kernel for small levels, and of one that every process has */
+#define AGGREGATION_LEVELS   30
+#define AGGREGATION_COARSEST 600   /* rows of a level that needs no coarser one, and most rows of one that is inverted on a GPU */
+#define AGGREGATION_SMALL    20000 /* most rows of a level in the kernel for small levels, and of one that every process has */
 
 /* Rules for the aggregates of a level */
 typedef enum {
@@ -29,6 +30,8 @@ typedef struct {
   /* a P^T A P for a factor a, with the pattern that is there, or a new one */
   PetscErrorCode (*product)(Mat, Mat, PetscReal, MatReuse, Mat *);
   PetscErrorCode (*missing)(Mat, Mat, PetscInt *); /* counts the rows of this process that have couplings and no aggregate */
+  /* gets the matrix of a level as one of PETSc's types for every preconditioner; it is not destroyed by the caller */
+  PetscErrorCode (*entries)(Mat, Mat *);
 } AggregatesOps;
 
 PETSC_INTERN const AggregatesOps Aggregates_Host;
@@ -67,10 +70,12 @@ typedef struct {
 } AggregationStep;
 
 typedef struct {
-  /* makes the kernel, or sets the reason why it does not support these levels; the matrix is the inverse of the coarsest one */
+  /* makes the kernel, or sets the reason why it does not support these levels; the matrix is the one of `invert` */
   PetscErrorCode (*create)(PetscInt, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
   PetscErrorCode (*apply)(AggregationCycle, PetscInt, Vec, Vec); /* visits of the highest level from x = 0 */
   PetscErrorCode (*destroy)(AggregationCycle *);
+  /* computes the transposed inverse of the coarsest matrix; false if it is not finite. If it is singular, see inversecuda.cu */
+  PetscErrorCode (*invert)(Mat, Mat, PetscBool *);
 } AggregationCycleOps;
 
 /* With CUDA only */

@@ -11,8 +11,6 @@
 #include "../poly/polysmooth.h"
 #include <petscidrs/private/idrsrows.h>
 
-#define INVERSE_ERROR 1e-3 /* most of ||A X - I|| of an inverse X that is accurate */
-
 /* Sets `plain` if a level has the smoother of this type, as PCAggregationSetSmoother() sets it */
 static PetscErrorCode LevelIsPlain(const PC_MG_Levels *level, PetscBool *plain)
 {
@@ -95,104 +93,63 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Computes the inverse of a matrix of few rows in the memory of the host by PCLU, or, if that is not accurate, because the matrix
-   is singular or nearly so, its pseudoinverse by PCSVD. `failed` is the reason of PCLU; the inverse is zero then
-*/
-static PetscErrorCode GetInverse(Mat block, Mat *inverse, PCFailedReason *failed)
-{
-  const PCType types[] = {PCLU, PCSVD};
-  PetscReal    norm;
-  PetscInt     n;
-  PetscBool    accurate = PETSC_FALSE;
-  Mat          A, identity, residual;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(block, &n, NULL));
-  PetscCall(MatConvert(block, MATSEQAIJ, MAT_INITIAL_MATRIX, &A));
-  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n, n, NULL, &identity));
-  PetscCall(MatDuplicate(identity, MAT_COPY_VALUES, inverse));
-  PetscCall(MatShift(identity, 1.0));
-  PetscCall(MatNorm(A, NORM_FROBENIUS, &norm));
-  *failed = PetscIsInfOrNanReal(norm) ? PC_FACTOR_OTHER : PC_NOERROR;
-  for (int k = 0; k < 2 && !accurate && !*failed; k++) {
-    PC pc;
-
-    PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
-    PetscCall(PCSetType(pc, types[k]));
-    PetscCall(PCFactorSetShiftType(pc, MAT_SHIFT_INBLOCKS));
-    PetscCall(PCSetOperators(pc, A, A));
-    PetscCall(PCSetUp(pc));
-    PetscCall(PCGetFailedReason(pc, failed));
-    if (!*failed) PetscCall(PCMatApply(pc, identity, *inverse));
-    PetscCall(PCDestroy(&pc));
-    /* ||A X - I|| */
-    PetscCall(MatMatMult(A, *inverse, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &residual));
-    PetscCall(MatShift(residual, -1.0));
-    PetscCall(MatNorm(residual, NORM_INFINITY, &norm));
-    PetscCall(MatDestroy(&residual));
-    accurate = (PetscBool)(norm <= INVERSE_ERROR);
-  }
-  PetscCall(MatDestroy(&identity));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+#if defined(PETSCIDRS_HAVE_CUDA)
 /* The solver of the coarsest level on a GPU: the product with its inverse, which is faster than two triangular solves */
 static PetscErrorCode PCSetUp_Inverse(PC pc)
 {
-  Mat           *inverse, block;
-  PCFailedReason failed;
+  Mat      *transposed, block;
+  PetscInt  n;
+  PetscBool finite;
 
   PetscFunctionBegin;
-  PetscCall(PCShellGetContext(pc, (void *)&inverse));
-  PetscCall(MatDestroy(inverse));
+  PetscCall(PCShellGetContext(pc, (void *)&transposed));
   PetscCall(IDRSRowsGetBlocks(pc->pmat, &block, NULL, NULL));
-  PetscCall(GetInverse(block, inverse, &failed));
-  PetscCall(PCSetFailedReason(pc, failed));
-  PetscCall(MatConvert(*inverse, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, inverse));
+  PetscCall(MatGetSize(block, &n, NULL));
+  PetscCall(MatDestroy(transposed));
+  PetscCall(MatCreateSeqDenseCUDA(PETSC_COMM_SELF, n, n, NULL, transposed));
+  PetscCall((*AggregationCycles_CUDA.invert)(block, *transposed, &finite));
+  PetscCall(PCSetFailedReason(pc, finite ? PC_NOERROR : PC_FACTOR_OTHER));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApply_Inverse(PC pc, Vec x, Vec y)
 {
-  Mat *inverse;
+  Mat *transposed;
 
   PetscFunctionBegin;
-  PetscCall(PCShellGetContext(pc, (void *)&inverse));
-  PetscCall(MatMult(*inverse, x, y));
+  PetscCall(PCShellGetContext(pc, (void *)&transposed));
+  PetscCall(MatMultTranspose(*transposed, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApplyTranspose_Inverse(PC pc, Vec x, Vec y)
 {
-  Mat *inverse;
+  Mat *transposed;
 
   PetscFunctionBegin;
-  PetscCall(PCShellGetContext(pc, (void *)&inverse));
-  PetscCall(MatMultTranspose(*inverse, x, y));
+  PetscCall(PCShellGetContext(pc, (void *)&transposed));
+  PetscCall(MatMult(*transposed, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCAggregationSetInverse_Private - Makes a PC the product with the inverse of its matrix, which the caller destroys */
-PetscErrorCode PCAggregationSetInverse_Private(PC pc, Mat *inverse)
+/* PCAggregationSetInverse_Private - Makes a PC the product with the inverse of its matrix. The caller destroys *transposed */
+PetscErrorCode PCAggregationSetInverse_Private(PC pc, Mat *transposed)
 {
   PetscFunctionBegin;
   PetscCall(PCSetType(pc, PCSHELL));
   PetscCall(PCShellSetName(pc, "inverse of the matrix"));
-  PetscCall(PCShellSetContext(pc, inverse));
+  PetscCall(PCShellSetContext(pc, transposed));
   PetscCall(PCShellSetSetUp(pc, PCSetUp_Inverse));
   PetscCall(PCShellSetApply(pc, PCApply_Inverse));
   PetscCall(PCShellSetApplyTranspose(pc, PCApplyTranspose_Inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCIDRS_HAVE_CUDA)
 /*
    PCAggregationSetUpSmall_Private - Makes the kernel for the small levels, if there are some, and it supports them. All
    smoothers are plain
 */
-PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, Mat *inverse, AggregationCycle *small, PetscInt *smalls)
+PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, Mat *transposed, AggregationCycle *small, PetscInt *smalls)
 {
   PC_MG_Levels  **levels = ((PC_MG *)pc->data)->levels;
   const PetscInt  count  = ((PC_MG *)pc->data)->nlevels;
@@ -208,7 +165,7 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, Mat *inverse, AggregationC
   PetscCall(PetscObjectTypeCompare((PetscObject)levels[0]->smoothd, KSPPREONLY, &preonly));
   PetscCall(PetscObjectTypeCompare((PetscObject)coarse, PCSHELL, &shell));
   if (shell) PetscCall(PCShellGetContext(coarse, (void *)&context));
-  if (!preonly || context != inverse || !*inverse) why = "the coarsest level has another solver";
+  if (!preonly || context != transposed || !*transposed) why = "the coarsest level has another solver";
   for (PetscInt l = 1; l < count && !why; l++) {
     PetscInt N;
     PC       poly;
@@ -222,7 +179,7 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, Mat *inverse, AggregationC
     PetscUseMethod(poly, IDRS_POLYNOMIAL, (PC, Vec, const IDRSPolynomial **), (poly, levels[l]->r, &step[l].polynomial));
     *smalls = l + 1;
   }
-  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, *inverse, small, &why));
+  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, *transposed, small, &why));
   if (why) {
     PetscCall(PetscInfo(pc, "Small levels are not in one kernel: %s\n", why));
     *smalls = 0;

@@ -1,7 +1,7 @@
 /*
    The visits of small levels in one kernel, by one thread block cluster, see cycle.c. The vectors of the levels are in global
-   memory, which is the L2 cache here. After each product there is a barrier of the cluster, or, on levels with few rows, which
-   one block processes, of this block.
+   memory, which is the L2 cache here. After each product there is a barrier of the cluster, or, if one block processes a level
+   with few rows, of this block.
 
    A step of the smoother is x = x + v_k, with v_0 = D^{-1}(b - A x) and the steps of a polynomial, see idrspowers.h:
 
@@ -14,12 +14,13 @@
 #define CYCLE_STEPS   15
 #define CYCLE_LEVELS  12
 #define CYCLE_NARROW  (2 * CYCLE_THREADS) /* most rows of a level for one block */
-#define CYCLE_ATONCE  8                   /* entries of a row that a thread loads at a time */
+#define CYCLE_DENSE   128                 /* most rows of a coarsest level for one block */
 
 typedef struct {
   IDRSCSR            A;
   const PetscScalar *inverse; /* diagonal of D^{-1} */
   AggregatesCUDA     next;    /* the step to the coarser level */
+  bool               wide;    /* all blocks process the level, and those above it; else the first one does */
   int                visits;  /* of the coarser level */
   int                steps;
   PetscScalar        gamma[CYCLE_STEPS], theta[CYCLE_STEPS], mu[CYCLE_STEPS];
@@ -29,7 +30,7 @@ typedef struct {
 struct _n_AggregationCycle {
   int            levels, blocks; /* of the cluster */
   Mat            top;            /* the matrix of the highest level, referenced: the program may change it */
-  Mat            inverse;        /* of the coarsest matrix, referenced */
+  Mat            transposed;     /* the transposed inverse of the coarsest matrix, referenced */
   CycleLevel    *level;          /* on the GPU; level 0 has x and b only */
   PetscScalar   *memory;
   PetscLogDouble flops; /* of a visit */
@@ -37,42 +38,20 @@ struct _n_AggregationCycle {
 
 /* The threads that process a level */
 typedef struct {
-  bool wide;   /* those of all blocks; else of the first one */
-  bool member; /* this thread is one of them */
+  bool wide, member; /* this thread is one of them */
   int  first, stride;
 } Team;
 
-static __device__ __forceinline__ Team TeamFor(int n)
+static __device__ __forceinline__ Team TeamFor(const CycleLevel &level)
 {
-  const bool wide = n > CYCLE_NARROW;
-
-  return {wide, wide || blockIdx.x == 0, (int)(wide ? blockIdx.x * CYCLE_THREADS + threadIdx.x : threadIdx.x),
-          (int)(wide ? gridDim.x * CYCLE_THREADS : CYCLE_THREADS)};
+  return {level.wide, level.wide || blockIdx.x == 0, (int)(level.wide ? blockIdx.x * CYCLE_THREADS + threadIdx.x : threadIdx.x),
+          (int)(level.wide ? gridDim.x * CYCLE_THREADS : CYCLE_THREADS)};
 }
 
 static __device__ __forceinline__ void TeamBarrier(const Team &team)
 {
   if (team.wide) IDRSClusterBarrier();
   else __syncthreads();
-}
-
-/* Returns (A z)_row */
-static __device__ __forceinline__ PetscScalar RowProduct(const IDRSCSR &A, int row, const PetscScalar *z)
-{
-  PetscScalar sum = 0.0;
-
-  for (int p = (int)A.i[row], end = (int)A.i[row + 1]; p < end; p += CYCLE_ATONCE) {
-    PetscScalar value[CYCLE_ATONCE], entry[CYCLE_ATONCE];
-
-#pragma unroll
-    for (int l = 0; l < CYCLE_ATONCE; l++) {
-      value[l] = p + l < end ? A.a[p + l] : (PetscScalar)0.0;
-      entry[l] = p + l < end ? z[A.j[p + l]] : (PetscScalar)0.0;
-    }
-#pragma unroll
-    for (int l = 0; l < CYCLE_ATONCE; l++) sum += value[l] * entry[l];
-  }
-  return sum;
 }
 
 /* x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) */
@@ -130,25 +109,25 @@ static __device__ void ProlongCorrection(const CycleLevel &level, const Team &te
   TeamBarrier(team);
 }
 
-/* x = inverse b on the coarsest level, 8 lanes for a row */
-static __device__ void SolveCoarsest(const PetscScalar *inverse, int n, const PetscScalar *b, PetscScalar *x)
+/* x = A^{-1}b on the coarsest level, a warp for a row, whose entries are in a column of the transposed inverse */
+static __device__ void SolveCoarsest(const PetscScalar *transposed, int n, const Team &team, const PetscScalar *b, PetscScalar *x)
 {
-  const int lanes = 8, part = threadIdx.x % lanes;
+  const int lane = threadIdx.x % IDRS_WARP;
 
-  if (blockIdx.x) return;
-  for (int first = 0; first < n; first += CYCLE_THREADS / lanes) {
-    const int   row = first + threadIdx.x / lanes;
+  if (!team.member) return;
+  for (int row = team.first / IDRS_WARP; row < n; row += team.stride / IDRS_WARP) {
     PetscScalar sum = 0.0;
 
-    for (int j = part; j < n; j += lanes) sum += row < n ? inverse[row + (size_t)j * n] * b[j] : (PetscScalar)0.0;
-    sum = IDRSWarpSum<lanes>(sum);
-    if (part == 0 && row < n) x[row] = sum;
+#pragma unroll 4
+    for (int j = lane; j < n; j += IDRS_WARP) sum += IDRSLoadConstant(transposed + j + (size_t)row * n) * b[j];
+    sum = IDRSWarpSum<IDRS_WARP>(sum);
+    if (lane == 0) x[row] = sum;
   }
-  __syncthreads();
+  TeamBarrier(team);
 }
 
 static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
-  CycleKernel(const CycleLevel *levels, int count, IDRSCSR top, const PetscScalar *inverse, int visits, const PetscScalar *b,
+  CycleKernel(const CycleLevel *levels, int count, IDRSCSR top, const PetscScalar *transposed, int visits, const PetscScalar *b,
               PetscScalar *x)
 {
   int  left[CYCLE_LEVELS]; /* visits of each level that have not ended */
@@ -159,7 +138,7 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
   for (;;) {
     const CycleLevel        &level = levels[l];
     const IDRSCSR           &A     = l == count - 1 ? top : level.A;
-    const Team               team  = TeamFor((int)level.A.n);
+    const Team               team  = TeamFor(level);
     const PetscScalar *const bl    = l == count - 1 ? b : level.b;
     PetscScalar *const       xl    = l == count - 1 ? x : level.x;
 
@@ -170,16 +149,16 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
       zero      = true;
       continue;
     }
-    SolveCoarsest(inverse, (int)level.A.n, bl, xl);
+    SolveCoarsest(transposed, (int)level.A.n, team, bl, xl);
     left[0] = 0;
     /* up, until a level is visited again */
     while (l < count - 1 && left[l] == 0) {
       const CycleLevel  &upper = levels[l + 1];
-      const Team         above = TeamFor((int)upper.A.n);
+      const Team         above = TeamFor(upper);
       PetscScalar *const to    = l + 1 == count - 1 ? x : upper.x;
 
       /* the first block has made the visits below alone */
-      if (above.wide && !TeamFor((int)levels[l].A.n).wide) IDRSClusterBarrier();
+      if (above.wide && !levels[l].wide) IDRSClusterBarrier();
       ProlongCorrection(upper, above, levels[l].x, to);
       SmoothLevel(upper, l + 1 == count - 1 ? top : upper.A, above, false, l + 1 == count - 1 ? b : upper.b, to);
       left[++l]--;
@@ -190,7 +169,7 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
 }
 
 /* step[0] is not used */
-static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const AggregationStep step[], Mat inverse,
+static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const AggregationStep step[], Mat transposed,
                                                   AggregationCycle *newcycle, const char *why[])
 {
   AggregationCycle   cycle;
@@ -222,8 +201,9 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscNew(&cycle));
-  PetscCall(MatGetSize(inverse, &n, NULL));
+  PetscCall(MatGetSize(transposed, &n, NULL));
   level[0].A.n  = n;
+  level[0].wide = n > CYCLE_DENSE;
   cycle->levels = (int)levels;
   cycle->blocks = blocks;
   for (PetscInt l = 1; l < levels; l++) {
@@ -231,11 +211,12 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
     PetscLogDouble    nonzeros;
     AggregatesCUDA   *next;
 
-    PetscCall(IDRSGetCSR(step[l].A, &level[l].A));
+    PetscCall(AggregatesGetCSR_CUDA(step[l].A, &level[l].A));
     PetscCall(IDRSGetNonzeros(step[l].A, &nonzeros));
     PetscCall(IDRSFindArrayRead_CUDA(powers->inverse, &level[l].inverse));
     PetscCall(MatShellGetContext(step[l].P, &next));
     level[l].next   = *next;
+    level[l].wide   = level[l - 1].wide || level[l].A.n > CYCLE_NARROW;
     level[l].visits = (int)step[l].visits;
     level[l].steps  = (int)powers->k;
     for (PetscInt j = 0; j < powers->k; j++) {
@@ -259,17 +240,17 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
   }
   PetscCallCUDA(cudaMemcpyAsync(cycle->level, level, levels * sizeof(*level), cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscObjectReference((PetscObject)inverse));
+  PetscCall(PetscObjectReference((PetscObject)transposed));
   PetscCall(PetscObjectReference((PetscObject)step[levels - 1].A));
-  cycle->inverse = inverse;
-  cycle->top     = step[levels - 1].A;
-  *newcycle      = cycle;
+  cycle->transposed = transposed;
+  cycle->top        = step[levels - 1].A;
+  *newcycle         = cycle;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscInt visits, Vec b, Vec x)
 {
-  const PetscScalar  *bs, *inverse;
+  const PetscScalar  *bs, *transposed;
   IDRSCSR             csr;
   PetscScalar        *xs;
   cudaStream_t        stream;
@@ -278,17 +259,17 @@ static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscIn
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetCSR(cycle->top, &csr));
+  PetscCall(AggregatesGetCSR_CUDA(cycle->top, &csr));
   PetscCall(IDRSFindArrayRead_CUDA(b, &bs));
   PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &xs));
-  PetscCall(MatDenseCUDAGetArrayRead(cycle->inverse, &inverse));
+  PetscCall(MatDenseCUDAGetArrayRead(cycle->transposed, &transposed));
   config = IDRSClusterConfig(1, (unsigned int)cycle->blocks, CYCLE_THREADS, 0, stream, attributes);
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(
-    cudaLaunchKernelEx(&config, CycleKernel, (const CycleLevel *)cycle->level, cycle->levels, csr, inverse, (int)visits, bs, xs));
+  PetscCallCUDA(cudaLaunchKernelEx(&config, CycleKernel, (const CycleLevel *)cycle->level, cycle->levels, csr, transposed,
+                                   (int)visits, bs, xs));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(visits * cycle->flops));
-  PetscCall(MatDenseCUDARestoreArrayRead(cycle->inverse, &inverse));
+  PetscCall(MatDenseCUDARestoreArrayRead(cycle->transposed, &transposed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -301,7 +282,7 @@ static PetscErrorCode AggregationCycleDestroy_CUDA(AggregationCycle *cycle)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*cycle)->memory));
   PetscCall(PetscDeviceFree(dctx, (*cycle)->level));
-  PetscCall(MatDestroy(&(*cycle)->inverse));
+  PetscCall(MatDestroy(&(*cycle)->transposed));
   PetscCall(MatDestroy(&(*cycle)->top));
   PetscCall(PetscFree(*cycle));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,5 +293,6 @@ const AggregationCycleOps AggregationCycles_CUDA = {
   PetscDesignatedInitializer(create, AggregationCycleCreate_CUDA),
   PetscDesignatedInitializer(apply, AggregationCycleApply_CUDA),
   PetscDesignatedInitializer(destroy, AggregationCycleDestroy_CUDA),
+  PetscDesignatedInitializer(invert, AggregationInvert_CUDA),
 };
 // clang-format on

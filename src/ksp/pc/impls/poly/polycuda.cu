@@ -25,6 +25,7 @@
 #include "../../../../sys/kernels/launch.cuh"
 #include "../../../../sys/kernels/rowsum.cuh"
 #include "polycopy.h"
+#include "polysmooth.h"
 
 /* Largest number of places of a copy per entry of the matrix, and an additional number for every matrix */
 #define PCPOLY_PADDING      1.5
@@ -201,6 +202,7 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   cudaStream_t stream;
   int          device;
   Mat          block;
+  PetscErrorCode (*rows)(Mat, IDRSCSR *);
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&packed));
@@ -208,11 +210,12 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   packed->unit = unit;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&packed->multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  PetscCall(IDRSMatRuns(A, why));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, PCPOLY_ROWS, &rows));
+  if (!rows) PetscCall(IDRSMatRuns(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
-  PetscCall(IDRSGetCSR(block, &source.A));
+  PetscCall((*(rows ? rows : IDRSGetCSR))(block, &source.A));
   source.unit = unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
   source.scale = 1.0; /* until it is known */

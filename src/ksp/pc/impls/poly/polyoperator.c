@@ -129,14 +129,16 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   PetscBool   cusparse, cuda, finite = PETSC_TRUE;
   IDRSMemory  place;
   PetscMPIInt size;
+  void (*rows)(void);
 
   PetscFunctionBegin;
   *newcopy = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)op->A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)op->w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(IDRSMatWhere(op->A, &place));
-  if (!cusparse) *why = "the matrix is not of type aijcusparse";
-  else if (place == IDRS_MEMORY_HOST) *why = "the matrix is bound to the CPU";
+  PetscCall(PetscObjectQueryFunction((PetscObject)op->A, PCPOLY_ROWS, &rows));
+  if (!cusparse && !rows) *why = "the matrix is not of type aijcusparse";
+  else if (!rows && place == IDRS_MEMORY_HOST) *why = "the matrix is bound to the CPU";
   else if (!cuda) *why = "its vectors are not of type cuda";
 #if !defined(PETSCIDRS_HAVE_CUDA)
   else *why = "this library was built without CUDA";

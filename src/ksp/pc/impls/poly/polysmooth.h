@@ -9,3 +9,6 @@
 #define PCPOLY_SMOOTH "PCPolySmooth_C"
 
 typedef PetscErrorCode PCPolySmoothFn(PC, PetscBool, Vec, Vec);
+
+/* A MATSHELL whose rows are on the GPU composes a function by this name, which gets them as IDRSGetCSR() does */
+#define PCPOLY_ROWS "PCPolyGetRows_C"

@@ -83,7 +83,7 @@ static PetscErrorCode TestOptions(void)
 /* Types of matrices, null spaces, NaN, and other solves */
 static PetscErrorCode TestTypes(void)
 {
-  const char *const  types[] = {MATBAIJ, MATSELL, MATDENSE, MATSBAIJ, MATAIJSTREAM};
+  const char *const  types[] = {MATBAIJ, MATSELL, MATDENSE, MATSBAIJ, MATAIJSTREAM, MATMPIAIJ};
   KSPConvergedReason reason;
   MatNullSpace       space;
   PetscErrorCode     ierr;

@@ -2,6 +2,7 @@
 #include <petsc/private/matimpl.h>
 #include <petscdevice.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsrows.h>
 #include "offload.h"
 
 /* Copies a null space: its vectors become vectors of the copy, and a function that removes it stays the program's function */
@@ -73,18 +74,16 @@ static PetscErrorCode KSPOffloadCopySeqValues(Mat from, Mat to)
 /* Copies new values, for the pattern that the copy has: both blocks of the rows of this process */
 static PetscErrorCode KSPOffloadCopyValues(Mat from, MatType type, Mat *to)
 {
-  PetscBool sequential, parallel;
-  Mat       diagonal[2], offdiagonal[2];
+  PetscBool aij;
+  Mat       diagonal[2], outer[2];
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)*to, MATSEQAIJ, &sequential));
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)*to, MATMPIAIJ, &parallel));
-  if (sequential) PetscCall(KSPOffloadCopySeqValues(from, *to));
-  else if (parallel) {
-    PetscCall(MatMPIAIJGetSeqAIJ(from, &diagonal[0], &offdiagonal[0], NULL));
-    PetscCall(MatMPIAIJGetSeqAIJ(*to, &diagonal[1], &offdiagonal[1], NULL));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)*to, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (aij) { /* on one process the types may be sequential and parallel */
+    PetscCall(IDRSRowsGetBlocks(from, &diagonal[0], &outer[0], NULL));
+    PetscCall(IDRSRowsGetBlocks(*to, &diagonal[1], &outer[1], NULL));
     PetscCall(KSPOffloadCopySeqValues(diagonal[0], diagonal[1]));
-    PetscCall(KSPOffloadCopySeqValues(offdiagonal[0], offdiagonal[1]));
+    if (outer[0]) PetscCall(KSPOffloadCopySeqValues(outer[0], outer[1]));
   } else PetscCall(MatConvert(from, type, MAT_REUSE_MATRIX, to));
   PetscCall(PetscObjectStateIncrease((PetscObject)*to));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -350,10 +350,14 @@ static PetscErrorCode AggregatesCreate_Host(Mat A, AggregatesKind *kind, Mat *P,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* P is sequential on one process, also if A is of a parallel type */
 static PetscErrorCode AggregatesProduct_Host(Mat A, Mat P, PetscReal factor, MatReuse reuse, Mat *coarse)
 {
+  Mat block, outer;
+
   PetscFunctionBegin;
-  PetscCall(MatPtAP(A, P, reuse, 1.0, coarse));
+  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
+  PetscCall(MatPtAP(outer ? A : block, P, reuse, 1.0, coarse));
   PetscCall(MatScale(*coarse, factor));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

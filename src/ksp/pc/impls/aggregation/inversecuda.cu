@@ -5,8 +5,8 @@
 
      x_k = (y_p - sum_{j != k} m_pj x_j) / m_pk,   y_i = f_i y_p + sum_{j != k} (m_ij - f_i m_pj) x_j,   f_i = m_ik / m_pk
 
-   A block has each size-th column in its shared memory, and a thread the entries of one row. The block with column k finds p and
-   gives p and f to the others, which wait once in a step.
+   A block has each size-th column in its shared memory, and a thread the entries of one row. The block with column k + 1 computes
+   this column first in step k, finds p of the next step, and gives p and f to the others, which compute their columns meanwhile.
 
    Rows are scaled by their largest entry first. If no |m_pk| exceeds rounding errors, the matrix is singular: x_k is zero, and an
    equation remains that is not used. With the system of a Neumann problem this is a solution if there is one.
@@ -24,41 +24,37 @@ typedef struct {
   int         row;             /* p, or -1 for none */
 } InverseStep;
 
-/* Waits for all threads of all blocks */
-static __device__ __forceinline__ void InverseBarrier()
+/* The two halves of a barrier of all threads of all blocks */
+static __device__ __forceinline__ void InverseArrive()
 {
-  if (gridDim.x > 1) IDRSClusterBarrier();
+  if (gridDim.x > 1) IDRS_CLUSTER_CODE("barrier.cluster.arrive.release.aligned;" :: : "memory");
+}
+
+static __device__ __forceinline__ void InverseWait()
+{
+  if (gridDim.x > 1) IDRS_CLUSTER_CODE("barrier.cluster.wait.acquire.aligned;" :: : "memory");
   else __syncthreads();
 }
 
-/* Returns the row of the largest value in a block, or -1 if no value exceeds `least`. All threads call it */
+/*
+   Returns the row of the largest value in a block, or -1 if no value exceeds `least`. The values are compared without their last
+   10 bits, in whose place the row is; the first of equal rows counts. All threads call it, those without a row with a value of 0
+*/
 static __device__ int FindLargest(PetscReal value, int row, PetscReal least)
 {
-  __shared__ PetscReal values[INVERSE_WARPS];
-  __shared__ int       rows[INVERSE_WARPS];
-  const int            lane = threadIdx.x % IDRS_WARP, warps = blockDim.x / IDRS_WARP;
+  __shared__ unsigned long long keys[INVERSE_WARPS];
+  const int                     lane = threadIdx.x % IDRS_WARP, warps = blockDim.x / IDRS_WARP;
+  unsigned long long            key = ((unsigned long long)__double_as_longlong((double)value) & ~1023ull) | (1023 - row);
 
   for (int round = 0; round < 2; round++) {
 #pragma unroll
-    for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) {
-      const PetscReal other    = IDRSShuffle(value, lane ^ offset);
-      const int       otherrow = IDRSShuffle(row, lane ^ offset);
-
-      if (other > value || (other == value && otherrow < row)) {
-        value = other;
-        row   = otherrow;
-      }
-    }
+    for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) key = max(key, IDRSShuffle(key, lane ^ offset));
     if (round) break;
-    if (lane == 0) {
-      values[threadIdx.x / IDRS_WARP] = value;
-      rows[threadIdx.x / IDRS_WARP]   = row;
-    }
+    if (lane == 0) keys[threadIdx.x / IDRS_WARP] = key;
     __syncthreads();
-    value = lane < warps ? values[lane] : (PetscReal)-1.0;
-    row   = lane < warps ? rows[lane] : INVERSE_ROWS;
+    key = lane < warps ? keys[lane] : 0;
   }
-  return value > least ? row : -1;
+  return __longlong_as_double((long long)key) > (double)least ? 1023 - (int)(key & 1023) : -1;
 }
 
 /*
@@ -98,38 +94,42 @@ static __global__ void __launch_bounds__(INVERSE_THREADS, 1)
     }
   }
   __syncthreads();
+  /* the block with column k finds p of step k, and gives it to all blocks */
+  auto choose = [&](int k) {
+    PetscScalar *const column    = M + (size_t)(k / blocks) * n;
+    const bool         candidate = member && group == 0;
+    const int          p = FindLargest(candidate && !used ? PetscAbsScalar(column[i]) : (PetscReal)0.0, candidate ? i : 0, least);
+
+    if (candidate && p >= 0) steps[k % 2].f[i] = i == p ? (PetscScalar)1.0 / column[p] : column[i] / column[p];
+    if (threadIdx.x == 0) steps[k % 2].row = p;
+  };
+  if (block == 0) choose(0);
   for (int k = 0; k < n; k++) {
-    InverseStep *const step = steps + k % 2;
+    if (!k) InverseArrive();
+    InverseWait();
+    const InverseStep *const step  = steps + k % 2;
+    const int                p     = step->row;
+    const PetscScalar        f     = member ? step->f[i] : (PetscScalar)0.0;
+    const int                early = k + 1 < n && (k + 1) % blocks == block ? (k + 1) / blocks : -1; /* column of the next step */
 
-    if (k % blocks == block) {
-      const bool        candidate = member && group == 0 && !used;
-      const PetscScalar entry     = member && group == 0 ? M[(size_t)(k / blocks) * n + i] : (PetscScalar)0.0;
-      const int         p = FindLargest(candidate ? PetscAbsScalar(entry) : (PetscReal)-1.0, candidate ? i : INVERSE_ROWS, least);
+    auto update = [&](int c) {
+      PetscScalar *const entry = M + (size_t)c * n + i;
 
-      if (member && group == 0 && p >= 0) {
-        const PetscScalar inverse = (PetscScalar)1.0 / M[(size_t)(k / blocks) * n + p];
-
-        step->f[i] = i == p ? inverse : entry * inverse;
-      }
-      if (threadIdx.x == 0) step->row = p;
-    }
-    InverseBarrier();
-    const int p = step->row;
-
+      if (c * blocks + block == k) *entry = f;
+      else *entry = (i == p ? (PetscScalar)0.0 : *entry) - f * pivots[c];
+    };
     if (threadIdx.x == 0) rows[k] = p;
-    if (p < 0) continue;
-    for (int c = threadIdx.x; c < mine; c += blockDim.x) pivots[c] = M[(size_t)c * n + p];
+    if (i == p) used = true;
+    for (int c = threadIdx.x; p >= 0 && c < mine; c += blockDim.x) pivots[c] = M[(size_t)c * n + p];
     __syncthreads();
-    if (member) {
-      const PetscScalar f = step->f[i];
-
-      for (int c = group; c < mine; c += groups) {
-        PetscScalar *const entry = M + (size_t)c * n + i;
-
-        if (c * blocks + block == k) *entry = f;
-        else *entry = (i == p ? (PetscScalar)0.0 : *entry) - f * pivots[c];
-      }
-      used = used || i == p;
+    if (early >= 0) {
+      if (member && p >= 0 && group == 0) update(early);
+      choose(k + 1);
+    }
+    if (k + 1 < n) InverseArrive();
+#pragma unroll 4
+    for (int c = group; c < mine; c += groups) {
+      if (member && p >= 0 && c != early) update(c);
     }
     __syncthreads();
   }

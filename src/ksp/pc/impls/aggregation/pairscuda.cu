@@ -249,7 +249,7 @@ PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *A, size_t nonzeros, Aggre
 {
   AggregatesCUDA     pass;
   int                count = 0; /* of the aggregates of a pass */
-  AggregatesMatrix   coarse[2];
+  AggregatesMatrix   coarse[2] = {};
   AggregatesBlock    block;
   IDRSCSR            fine = *A;
   int               *used;

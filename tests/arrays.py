@@ -565,9 +565,9 @@ def check_gpu(library, system, large, matrix_of_gpu_1):
         assert counters[0].value > 0
         right = like(library, np.ones((40000, 3)), 'cuda')
         solver.solve(right)
-        for several in (right, right[:, 0]):
+        for vectors in (right, right[:, 0]):
             before = [counter.value for counter in counters]
-            solver.solve(several, several)
+            solver.solve(vectors, vectors)
             solver.update(2 * (large.values() if hasattr(large, 'crow_indices') else large.data))
             copied = [counter.value - old for counter, old in zip(counters, before)]
             assert max(copied) < 8 * 40000, (copied, solver.iterations)

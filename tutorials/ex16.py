@@ -49,7 +49,7 @@ def circular_current(k, peclet):
 A = sp.csr_matrix(scipy.io.mmread(settings.f)) if settings.f else circular_current(settings.n, settings.peclet)
 n = A.shape[0]
 b = A @ np.ones(n) if settings.f else np.ones(n)
-limit = 20 * n if n < 1000 else 20000
+limit = 20 * n if n < 1000 else 5000
 system, right, wait = A, b, lambda: None
 if settings.gpu == 'cupy':
     import cupy

@@ -622,8 +622,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is
   the diagonal of $\tilde A$, whose entries have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By
   default the set-up decides: if an entry of a row is more than ten times as large as its diagonal entry, it compares the
-  polynomials of both scalings on a random vector. For a system that you do not know well, begin with `-ksp_type idrs
-  -pc_type poly -pc_poly_degree 16`, and if it does not converge add `-ksp_idrs_s 8`.
+  polynomials of both scalings on a random vector. A smoother is scaled by the diagonal, unless you ask for a matching. For a system
+  that you do not know well, begin with `-ksp_type idrs -pc_type poly -pc_poly_degree 16`, and if it does not converge add
+  `-ksp_idrs_s 8`.
 
   In a row with |a_ii| <= 2e-4 max_j |a_ij| the diagonal entry counts as zero: D has max_j |a_ij| there, or 1 in a row of zeros.
   `-ksp_view` shows the number of such rows. A matrix without `MatGetRowMaxAbs()`, for example `MATSELL` or `MATSHELL`, has 1 in

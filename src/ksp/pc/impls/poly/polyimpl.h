@@ -19,7 +19,10 @@
 
 #define PCPOLY_MAX_DEGREE 128
 
-/* The scaling and permutation of the matrix; auto: by the diagonal, or, if it is weak, the better of diagonal and matching */
+/*
+   The scaling and permutation of the matrix; auto: by the diagonal, or, if it is weak and the polynomial is not for a smoother, the
+   better of diagonal and matching. Coarse grids correct A, and not a permuted matrix
+*/
 typedef enum {
   PC_POLY_SCALING_AUTO,
   PC_POLY_SCALING_NONE,

@@ -83,7 +83,7 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
     /* D^{-1} P Dr P^T */
     PetscCall(VecPointwiseMult(poly->op.input, poly->op.inverse, poly->op.matching->permuted));
   }
-  if (poly->scaling == PC_POLY_SCALING_AUTO && !match) {
+  if (poly->scaling == PC_POLY_SCALING_AUTO && !match && !poly->smoother) {
     /* most = max_ij |a_ij| / |a_ii| */
     PetscCall(IDRSVecPointwiseMult(poly->op.w, poly->op.inverse, poly->op.w));
     PetscCall(VecNorm(poly->op.w, NORM_INFINITY, &most));

@@ -396,7 +396,7 @@ static PetscErrorCode TestCopy(PetscBool maybepersistent)
     PetscBool aij, cuda;
     Mat       A;
     Vec       x, y, again;
-    PC        pc;
+    PC        pc, fresh;
 
     PetscCall(MatCreatePattern(&patterns[i], &A));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
@@ -431,6 +431,17 @@ static PetscErrorCode TestCopy(PetscBool maybepersistent)
       PetscCall(VecEqual(y, again, &same));
       if (copies) PetscCall(ComplainIf(!same, "%s: another matrix, and the preconditioner has changed", what));
       PetscCall(MatScale(A, 0.5));
+      /* new values, with which zeros on the diagonal vanish and come back: the copy of the same pattern is that of a new one */
+      PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
+      for (PetscInt k = 0; k < 2; k++) {
+        PetscCall(MatShift(A, k ? -3.0 : 3.0));
+        PetscCall(PCApply(pc, x, y));
+        PetscCall(PolyCreateRoots(A, precision, &fresh));
+        PetscCall(PCApply(fresh, x, again));
+        PetscCall(VecEqual(y, again, &same));
+        if (aij || copies) PetscCall(ComplainIf(!same, "%s: not the bits of a new preconditioner", what));
+        PetscCall(PCDestroy(&fresh));
+      }
       PetscCall(PCDestroy(&pc));
     }
     PetscCall(DestroyAll(&x, &y, &again, &A));

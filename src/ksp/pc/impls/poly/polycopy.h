@@ -6,6 +6,7 @@
 
 #include <petscmat.h>
 #include <petscidrs.h>
+#include <petscidrs/private/idrsproduct.h>
 
 /* The precision of the values of the copy; double stands for PetscScalar */
 typedef enum {
@@ -23,7 +24,10 @@ typedef struct {
 } PCPolyProduct;
 
 typedef struct {
-  PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
+  /* Allocates the copy of a matrix, without values */
+  PetscErrorCode (*create)(PCPolyCopy, Mat, const char *[]);
+  /* Computes the values of D^{-1}A, at first and for new values in the same pattern */
+  PetscErrorCode (*fill)(PCPolyCopy, Mat, Vec, const char *[], PetscBool *);
   /* Connects several processes, if all have a copy; collective */
   PetscErrorCode (*connect)(PCPolyCopy, Mat);
   PetscErrorCode (*multiplyadd)(PCPolyCopy, const PCPolyProduct *);
@@ -33,6 +37,8 @@ typedef struct {
 struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
   PCPolyPrecision      precision; /* of the values */
+  IDRSMatState         state;     /* of the matrix that the copy was created for */
+  PetscBool            unit;      /* the diagonal of D^{-1}A is 1, and is not copied */
   PetscLogDouble       bytes;     /* on this process */
   PetscLogDouble       longbytes; /* of them, in long rows, whose values are in double precision */
   void                *data;      /* data of the back end */

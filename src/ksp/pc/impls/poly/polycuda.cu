@@ -39,7 +39,7 @@ typedef struct {
 
 typedef struct {
   IDRSSellCopy    sell;
-  bool            columns, unit;
+  bool            columns;
   PetscReal       scale; /* of the values */
   int             multiprocessors;
   IDRSOffDiagonal off;  /* entries outside the diagonal block */
@@ -118,7 +118,7 @@ static PetscErrorCode PCPolyFindScale(PCPolyPrecision precision, const IDRSSourc
 }
 
 /*
-   Copies all rows as long rows, without slices. If a matrix has few rows with many entries, lanes process their rows too slowly.
+   Separates all rows as long rows, without slices. If a matrix has few rows with many entries, lanes process their rows too slowly.
    With a warp for each row the product takes the time of MatMult(), and the vector operations are in the same kernel
 */
 static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble nonzeros, IDRSSellCopy *sell, cudaStream_t stream,
@@ -134,13 +134,10 @@ static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble
   if (lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
   else *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
   if (!*why) PetscCall(IDRSSellSelectLongRows(&source->A, 0, &lengths, sell, stream, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSCompressedRowsFill(source, &sell->longrows, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the copy of the diagonal block, without columns if that needs less memory */
+/* Plans and allocates the copy of the diagonal block, without columns if that needs less memory */
 static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream,
                                          const char *why[])
 {
@@ -184,17 +181,13 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
     *why = "its rows are too uneven in length, or too wide";
   if (!*why) PetscCall(IDRSSellAllocate(sell, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, packed->columns,
-                           [&](auto form) { return IDRSSellFill<decltype(form)>(source, sell, stream); }));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
   copy->bytes     = IDRSSellBytes(sell);
   copy->longbytes = (PetscLogDouble)sell->longrows.bytes;
   PetscCall(IDRSExceedsCache(copy->bytes + 3.0 * source->A.n * sizeof(PetscScalar), &sell->once));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[],
-                                            PetscBool *finite)
+static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, const char *why[])
 {
   PCPolyCUDA  *packed;
   IDRSSource   source = {};
@@ -204,8 +197,7 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&packed));
-  copy->data   = packed;
-  packed->unit = unit;
+  copy->data = packed;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&packed->multiprocessors, cudaDevAttrMultiProcessorCount, device));
   PetscCall(IDRSMatRuns(A, why));
@@ -213,13 +205,37 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &source.A));
-  source.unit = unit;
+  source.unit = copy->unit;
+  PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The host waits for the values, because the next product may read them before the end of the kernel before it, see
+   IDRSRing::Begin()
+*/
+static PetscErrorCode PCPolyCopyFill_CUDA(PCPolyCopy copy, Mat A, Vec inverse, const char *why[], PetscBool *finite)
+{
+  PCPolyCUDA  *packed = (PCPolyCUDA *)copy->data;
+  IDRSSource   source = {};
+  cudaStream_t stream;
+  Mat          block;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
+  PetscCall(IDRSGetCSR(block, &source.A));
+  source.unit = copy->unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
   source.scale = 1.0; /* until it is known */
   PetscCall(PCPolyFindScale(copy->precision, &source, 8 * packed->multiprocessors, stream, &packed->scale, finite));
   source.scale = packed->scale;
-  if (*finite) PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
-  if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
+  if (*finite) {
+    PetscCall(PCPolyDispatch(copy->precision, packed->columns,
+                             [&](auto form) { return IDRSSellFill<decltype(form)>(&source, &packed->sell, stream); }));
+    PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+  }
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &source.inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -389,7 +405,7 @@ static PetscErrorCode PCPolyMultiplyDiagonal(PCPolyCopy copy, IDRSSends sends, c
 {
   const PCPolyCUDA   *packed    = (const PCPolyCUDA *)copy->data;
   const IDRSSellCopy *sell      = &packed->sell;
-  PCPolyArguments     arguments = {*arrays, arrays->beta / packed->scale, (bool)sell->once, packed->unit, !sell->A.perm, sends};
+  PCPolyArguments     arguments = {*arrays, arrays->beta / packed->scale, (bool)sell->once, (bool)copy->unit, !sell->A.perm, sends};
 
   PetscFunctionBegin;
   if (!IDRSAligned(arrays->z) || !IDRSAligned(arrays->u) || !IDRSAligned(arrays->y)) arguments.pairs = false;
@@ -433,7 +449,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
   }
   if (product->d) PetscCall(VecRestoreArrayReadAndMemType(product->d, &arrays.d));
   PetscCall(VecRestoreArrayReadAndMemType(product->z, &arrays.z));
-  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sell.A.n +
+  PetscCall(PetscLogGpuFlops(((copy->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sell.A.n +
                              4.0 * IDRS_WARP * (PetscLogDouble)packed->sell.slots +
                              2.0 * (PetscLogDouble)packed->sell.longrows.entries));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -442,6 +458,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
 // clang-format off
 const PCPolyCopyOps PCPolyCopies_CUDA = {
   PetscDesignatedInitializer(create, PCPolyCopyCreate_CUDA),
+  PetscDesignatedInitializer(fill, PCPolyCopyFill_CUDA),
   PetscDesignatedInitializer(connect, PCPolyCopyConnect_CUDA),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_CUDA),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_CUDA),

@@ -150,8 +150,8 @@ PETSC_INTERN PetscErrorCode PCPolyHasVec_Private(PC, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyFusedRuns_Private(PC, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyFusedApply_Private(PC, PetscScalar, Vec, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
-                                                     const char *[]);
+PETSC_INTERN PetscErrorCode PCPolyCopySetUp_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
+                                                    const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
 
 /* polyroots.c */

@@ -119,22 +119,30 @@ PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
 }
 
 /*
-   PCPolyCopyCreate_Private - Creates the copy of an operator D^{-1}A with values of this precision; NULL and the reason if there is
-   none for this matrix. unit: all diagonal entries of D^{-1}A are 1
+   PCPolyCopySetUp_Private - Creates the copy of an operator D^{-1}A with values of this precision, or computes the values of the
+   last copy again; NULL and the reason if there is none for this matrix. unit: all diagonal entries of D^{-1}A are 1
+
+   The layout of a copy depends only on what is compared here: on the pattern, on the precision, and on `unit`, because no other
+   entries are omitted
 */
-PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *newcopy,
-                                        const char *why[])
+PetscErrorCode PCPolyCopySetUp_Private(const PCPolyOperator *op, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *copy,
+                                       const char *why[])
 {
-  PetscInt    bad[2]; /* flags: no copy; not finite */
-  PetscBool   cusparse, cuda, finite = PETSC_TRUE;
-  IDRSMemory  place;
-  PetscMPIInt size;
+  PetscInt     bad[2]; /* flags: no copy; not finite */
+  PetscBool    cusparse, cuda, finite = PETSC_TRUE;
+  IDRSMatState state;
+  IDRSMemory   place;
+  PetscMPIInt  size;
 
   PetscFunctionBegin;
-  *newcopy = NULL;
+  *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)op->A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)op->w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(IDRSMatWhere(op->A, &place));
+  PetscCall(IDRSMatGetState(op->A, &state));
+  if (*copy && ((*copy)->state.id != state.id || (*copy)->state.pattern != state.pattern || (*copy)->precision != precision ||
+                (*copy)->unit != unit))
+    PetscCall(PCPolyCopyDestroy_Private(copy));
   if (!cusparse) *why = "the matrix is not of type aijcusparse";
   else if (place == IDRS_MEMORY_HOST) *why = "the matrix is bound to the CPU";
   else if (!cuda) *why = "its vectors are not of type cuda";
@@ -142,11 +150,15 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   else *why = "this library was built without CUDA";
 #else
   else {
-    *why = NULL;
-    PetscCall(PetscNew(newcopy));
-    (*newcopy)->ops       = &PCPolyCopies_CUDA;
-    (*newcopy)->precision = precision;
-    PetscCall((*newcopy)->ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));
+    if (!*copy) {
+      PetscCall(PetscNew(copy));
+      (*copy)->ops       = &PCPolyCopies_CUDA;
+      (*copy)->precision = precision;
+      (*copy)->state     = state;
+      (*copy)->unit      = unit;
+      PetscCall((*copy)->ops->create(*copy, op->A, why));
+    }
+    if (!*why) PetscCall((*copy)->ops->fill(*copy, op->A, op->inverse, why, &finite));
   }
 #endif
   /* If one process has no copy, or entries that its precision does not hold, no process has one */
@@ -156,8 +168,8 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   if (bad[0] && !*why) *why = "another process has no copy";
   if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)op->A), &size));
-  if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
-  else if (size > 1) PetscCall((*newcopy)->ops->connect(*newcopy, op->A));
+  if (*why) PetscCall(PCPolyCopyDestroy_Private(copy));
+  else if (size > 1) PetscCall((*copy)->ops->connect(*copy, op->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -31,6 +31,9 @@ static const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matc
 #define PCPOLY_GUARD_FACTOR 1.5
 #define PCPOLY_GUARD_FLOOR  0.005
 
+/* A smoother keeps the vectors of its set-up if they take at most this number of bytes, averaged over the processes */
+#define PCPOLY_KEPT_BYTES 128e6
+
 /* The column of the hash for the start vector. Shadow spaces do not use this column */
 #define PCPOLY_COLUMN 65536
 
@@ -244,23 +247,33 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
   PC_Poly             *poly  = (PC_Poly *)pc->data;
   PCPolyVecs          *vecs  = &poly->vecs;
   const PetscInt       count = PetscMax(PCPolyDimension(poly) + 1, 3);
+  PetscInt             N;
+  PetscMPIInt          size;
+  PetscLogDouble       most; /* bytes of vectors that are kept */
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
   PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
   if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
   /* vectors with the hashed start vector, unless they have been kept */
-  if (vecs->count != count || vecs->seed != poly->seed) {
+  if (vecs->count != count) {
     PetscCall(PCPolyVecsDestroy_Private(vecs));
     PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
     vecs->count = count;
-    vecs->seed  = -1; /* until the start vector is there */
+    vecs->seed  = -1;
+  }
+  if (vecs->seed != poly->seed) {
+    vecs->seed = -1; /* until the start vector is there */
     PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
     vecs->seed = poly->seed;
   }
   PetscCall(PCPolySetUpPolynomial_Private(pc));
+  /* all processes make the same choice */
   PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
-  if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(vecs));
+  PetscCall(VecGetSize(poly->op.w, &N));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  most = powers && powers->scales ? PETSC_INFINITY : (poly->smoother ? PCPOLY_KEPT_BYTES * size : 0.0);
+  if ((PetscLogDouble)N * count * sizeof(PetscScalar) > most) PetscCall(PCPolyVecsDestroy_Private(vecs));
   if (poly->p.remark != PCPOLY_AS_ASKED)
     PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
   if (!poly->p.degree && poly->op.matching && poly->op.matching->rank < poly->op.matching->N)
@@ -658,8 +671,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 
   The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. If the products of
   an application are in one kernel, the matrix keeps memory of the size of 32 vectors. The set-up needs one more vector for each
-  dimension of the Krylov space, at most 41 for degrees up to 40. It keeps them for new values if the products are in one kernel,
-  and frees them otherwise.
+  dimension of the Krylov space, at most 41 for degrees up to 40. It keeps them for new values if the products are in one kernel, or
+  if it is a smoother and they take at most 128 MB, and frees them otherwise.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M.

@@ -112,7 +112,7 @@ typedef struct {
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
   Vec             residual;   /* of a smoother, or NULL */
-  PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
+  PCPolyVecs      vecs;       /* kept for new values if they are small, see PCPolySetUpRest_Private() */
   PCPolySteps     steps;      /* of the polynomial below */
   IDRSPolynomial  polynomial; /* for kernels of a solver */
   const char     *nocopy;     /* the reason why there is no copy, or NULL */

@@ -35,12 +35,14 @@ PETSC_EXTERN PetscErrorCode IDRSArraysRestore(PetscObject, PetscObject, PetscBoo
 */
 #define IDRS_SMALL_DIAGONAL 2e-4
 
-PETSC_INTERN PetscErrorCode IDRSRowsLargest(Mat, PetscInt, const PetscInt[], Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSReplaceSmallDiagonal(Vec, Vec, Vec, PetscInt *);
+PETSC_INTERN PetscErrorCode IDRSRowsGetInverse(Mat, PetscInt, const PetscInt[], Vec, Vec, Vec, PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSViewSmallDiagonal(PetscInt, PetscViewer);
 
-/* With CUDA only: IDRSRowsLargest() for a matrix of type aijcusparse, and a vector on the GPU */
+/*
+   With CUDA only: the largest entries of IDRSRowsGetInverse(), and unless they are NULL the inverse and the count, for a matrix of
+   type aijcusparse, and vectors on the GPU
+*/
 typedef struct {
-  PetscErrorCode (*rowslargest)(Mat, PetscInt, const PetscInt[], Vec);
+  PetscErrorCode (*inverse)(Mat, PetscInt, const PetscInt[], Vec, Vec, PetscInt *);
 } IDRSDiagonalOps;
 PETSC_INTERN const IDRSDiagonalOps IDRSDiagonal_CUDA;

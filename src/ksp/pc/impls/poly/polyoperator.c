@@ -45,7 +45,7 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {
   PC_Poly    *poly  = (PC_Poly *)pc->data;
-  PetscBool   known = PETSC_FALSE, mffd, largest;
+  PetscBool   known = PETSC_FALSE, mffd;
   PetscReal   most;
   Mat         A;
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
@@ -70,13 +70,8 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
-  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij|, in w, if a_ii is small; zeros in w if A does not support that maximum */
-  PetscCall(MatGetDiagonal(A, poly->op.t));
-  PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
-  if (!largest) PetscCall(IDRSVecZero(poly->op.w));
-  PetscCall(VecCopy(poly->op.t, poly->op.inverse));
-  PetscCall(VecReciprocal(poly->op.inverse));
-  PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
+  /* w: the largest entries of the rows */
+  PetscCall(IDRSRowsGetInverse(A, 0, NULL, poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   if (poly->matched) {
     if (!poly->op.input) PetscCall(VecDuplicate(poly->op.w, &poly->op.input));

@@ -50,45 +50,53 @@ static const char *const PCPolyRemarks[] = {
 
 /*
    Computes y = d p(D^{-1}A) x, or with A^T, entry by entry; d is NULL for ones. If "scaled", PCPolyScale_Private() is applied to x
-   first. x may be y
+   first, and x may be y. If "adds", computes y = y + p(D^{-1}A) x, without scaling and d, and overwrites x
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
-                                             Vec x, Vec d, Vec y)
+                                             Vec x, Vec d, Vec y, PetscBool adds)
 {
   PetscScalar          p0      = p->p0; /* in the first factor; 1 in the others */
   PetscInt             singles = 0;
-  Vec                  w, other;
+  Vec                  w = adds ? x : y, other = op->w, from = x;
   const IDRSPowersOps *powers = NULL;
 
   PetscFunctionBegin;
   if (!transpose && p->nfactors) PetscCall(PCPolyGetPowers_Private(op, op->w, y, &powers));
   if (powers) {
-    PetscCall(PCPolyEvaluatePowers_Private(powers, op, p, scaled, x, d, y));
+    PetscCall(PCPolyEvaluatePowers_Private(powers, op, p, scaled, x, d, w));
+    if (adds) PetscCall(VecAXPY(y, 1.0, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
-  /* Each factor of a single root exchanges w and other, and the last w must be y */
-  w     = singles % 2 ? op->w : y;
-  other = w == y ? op->w : y;
-  if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
-  else PetscCall(VecCopy(x, w));
+  /* Each factor of a single root exchanges w and other, and the last w must be y. The first factor reads w from x if possible */
+  if (!adds && singles % 2) {
+    other = w;
+    w     = op->w;
+  }
+  if (scaled) {
+    PetscCall(PCPolyScale_Private(op, transpose, x, w));
+    from = w;
+  }
   if (!p->nfactors) {
-    PetscCall(VecScale(y, p0));
+    if (adds) PetscCall(VecAXPY(y, p0, x));
+    else {
+      if (!scaled) PetscCall(VecCopy(x, y));
+      PetscCall(VecScale(y, p0));
+    }
     if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt i = 0, next; i < p->nfactors; i = next) {
     const IDRSRoot  nu      = p->factors[i];
     const PetscReal modulus = IDRSRootModulus(nu);
-    PCPolyProduct   last    = {.alpha = p0, .u = w};
+    PCPolyProduct   last    = {.alpha = p0, .u = from};
 
-    next   = i + IDRSRootGroup(nu);
-    last.d = next < p->nfactors ? NULL : d;
+    next = i + IDRSRootGroup(nu);
     if (IDRSRootGroup(nu) == 2) {
       /* t = (2 Re(nu) w - D^{-1}A w) / |nu| */
       PetscCall(PCPolyMultiplyAdd_Private(
         op, op->copy, transpose,
-        &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = w, .beta = -p0 / modulus, .z = w, .y = other}));
+        &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = from, .beta = -p0 / modulus, .z = from, .y = other}));
       /* w = w - D^{-1}A t / |nu| */
       last.beta = -1.0 / modulus;
       last.z    = other;
@@ -96,13 +104,19 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
     } else {
       /* w = w - D^{-1}A w / nu */
       last.beta = -p0 / IDRSRootScalar(nu);
-      last.z    = w;
+      last.z    = from;
       last.y    = other;
       other     = w;
       w         = last.y;
     }
+    if (next == p->nfactors) { /* y = d w, or y = y + w */
+      last.d    = d;
+      last.adds = adds;
+      last.y    = y;
+    }
     PetscCall(PCPolyMultiplyAdd_Private(op, op->copy, transpose, &last));
-    p0 = 1.0;
+    from = w;
+    p0   = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -115,7 +129,7 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
 
   PetscFunctionBegin;
   /* y = p(D^{-1}A) v, r = v - D^{-1}A y */
-  PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
+  PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y, PETSC_FALSE));
   PetscCall(PCPolyMultiplyAdd_Private(op, NULL, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
   PetscCall(IDRSVecGram(2, (Vec[]){v, r}, W));
   *residual = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
@@ -340,7 +354,7 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   }
   /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
   if (!transpose && poly->op.input) right = poly->op.matching->right;
-  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, from, right, to));
+  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, from, right, to, PETSC_FALSE));
   if (transpose && poly->op.input)
     PetscCall(IDRSMatchingScale(poly->op.matching, poly->op.matching->column, poly->op.matching->left, to, to));
   if (to != y) PetscCall(IDRSVecCopy(to, y));
@@ -361,32 +375,34 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A step of a smoother: x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x), where the copy multiplies x if there is one, so that
-   the residual has its precision
-*/
+/* Steps of a smoother, see polysmooth.h; the copy multiplies x if there is one, so that a residual has its precision */
 static PetscErrorCode PCPolySmooth_Private(PC pc, PetscBool zero, Vec b, Vec x)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-  Vec      r;
+  PC_Poly              *poly = (PC_Poly *)pc->data;
+  const PCPolyOperator *op   = &poly->op;
+  const PetscBool       copy = (PetscBool)(op->copy && !op->input);
+  Vec                   r;
 
   PetscFunctionBegin;
-  if (zero || !poly->p.degree) {
+  if ((zero && !copy) || !poly->p.degree) {
     PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!poly->residual) PetscCall(VecDuplicate(poly->op.w, &poly->residual));
-  r = poly->residual;
-  if (poly->op.input) { /* r = B^{-1}(b - A x) */
+  if (!poly->scaled) PetscCall(VecDuplicate(op->w, &poly->scaled));
+  r = copy ? op->t : poly->scaled; /* products of the copy do not need op->t */
+  if (zero) {                      /* x = p(D^{-1}A) D^{-1}b */
+    PetscCall(PCPolyScale_Private(op, PETSC_FALSE, b, poly->scaled));
+    PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, poly->scaled, NULL, x, PETSC_FALSE));
+  } else if (op->input) { /* r = B^{-1}(b - A x) */
     PetscCall(MatResidual(pc->pmat, b, x, r));
     PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, r, r));
-  } else { /* r = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
-    PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, b, r));
-    PetscCall(PCPolyMultiplyAdd_Private(&poly->op, poly->op.copy, PETSC_FALSE,
-                                        &(PCPolyProduct){.alpha = 1.0, .u = r, .beta = -1.0, .z = x, .y = r}));
-    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_FALSE, r, NULL, r));
+    PetscCall(VecAXPY(x, 1.0, r));
+  } else { /* r = D^{-1}b - D^{-1}A x, x = x + p(D^{-1}A) r */
+    if (!copy) PetscCall(PCPolyScale_Private(op, PETSC_FALSE, b, poly->scaled));
+    PetscCall(PCPolyMultiplyAdd_Private(op, op->copy, PETSC_FALSE,
+                                        &(PCPolyProduct){.alpha = 1.0, .u = poly->scaled, .beta = -1.0, .z = x, .y = r}));
+    PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, r, NULL, x, PETSC_TRUE));
   }
-  PetscCall(VecAXPY(x, 1.0, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -572,7 +588,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
-  PetscCall(VecDestroy(&poly->residual));
+  PetscCall(VecDestroy(&poly->scaled));
   PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -17,10 +17,14 @@ typedef enum {
 
 typedef struct _n_PCPolyCopy *PCPolyCopy;
 
-/* The product of a factor: y = d (alpha u + beta D^{-1}A z), entry by entry; d is NULL for ones; y may be u, and must not be z */
+/*
+   The product of a factor: y = d (alpha u + beta D^{-1}A z), entry by entry; d is NULL for ones; y may be u, and must not be z. If
+   "adds", y = y + alpha u + beta D^{-1}A z, and y is not u
+*/
 typedef struct {
   PetscScalar alpha, beta;
   Vec         u, z, d, y;
+  PetscBool   adds;
 } PCPolyProduct;
 
 typedef struct {

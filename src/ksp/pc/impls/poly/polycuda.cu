@@ -35,6 +35,7 @@ typedef struct {
   PetscScalar        alpha, beta;
   const PetscScalar *u, *z, *d;
   PetscScalar       *y;
+  bool               adds;
 } PCPolyArrays;
 
 typedef struct {
@@ -284,8 +285,8 @@ typedef struct {
 } PCPolyArguments;
 
 /*
-   Computes y = d (alpha u + beta D^{-1}A z). Reads A, u, z and d once, except entries of z that leave the caches before their next
-   use; writes y
+   Computes y = d (alpha u + beta D^{-1}A z), or y = y + alpha u + beta D^{-1}A z. Reads A, u, z and d or y once, except entries of
+   z that leave the caches before their next use; writes y
 */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1)
@@ -294,7 +295,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   const PetscScalar        alpha = arguments.vecs.alpha, beta = arguments.vecs.beta, scaled = arguments.scaled;
   const PetscScalar *const u = arguments.vecs.u, *const z = arguments.vecs.z, *const d = arguments.vecs.d;
   PetscScalar *const y    = arguments.vecs.y;
-  const bool         unit = arguments.unit, pairs = arguments.pairs;
+  const bool         unit = arguments.unit, pairs = arguments.pairs, adds = arguments.vecs.adds;
 
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
@@ -335,6 +336,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         /* y_i = d_i (alpha u_i + beta z_i + beta sum_i) */
         ui.v[q] = alpha * ui.v[q] + beta * zi.v[q] + scaled * sum[q];
         if (d && row[q] < A.n) ui.v[q] *= d[row[q]];
+        if (adds && row[q] < A.n) ui.v[q] += y[row[q]];
       }
       if (pairs) IDRSStore<2>(y, row[0], A.n, ui);
       else {
@@ -350,8 +352,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
     const PetscInt    i       = A.longindices[k];
     const PetscScalar entries = IDRSWarpRowSum<8>(A.longrows, z, k);
 
-    if (threadIdx.x % IDRS_WARP == 0)
-      y[i] = (d ? d[i] : (PetscScalar)1.0) * (alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries);
+    if (threadIdx.x % IDRS_WARP == 0) {
+      const PetscScalar yi = (d ? d[i] : (PetscScalar)1.0) *
+                             (alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries);
+
+      y[i] = adds ? y[i] + yi : yi;
+    }
   }
 }
 
@@ -425,8 +431,9 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
 {
   const PCPolyCUDA *packed = (const PCPolyCUDA *)copy->data;
   /* it ends with the connection of the processes */
-  const bool   halo = packed->halo && IDRSHaloIsValid(packed->off->halo), inplace = product->y == product->u;
-  PCPolyArrays arrays = {product->alpha, product->beta, NULL, NULL, NULL, NULL};
+  const bool halo = packed->halo && IDRSHaloIsValid(packed->off->halo), inplace = product->y == product->u,
+             changes  = inplace || product->adds;
+  PCPolyArrays arrays = {product->alpha, product->beta, NULL, NULL, NULL, NULL, (bool)product->adds};
   cudaStream_t stream;
   IDRSBoundary boundary;
 
@@ -436,20 +443,18 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
   PetscCall(IDRSGetArrayRead_CUDA(product->z, &arrays.z));
   if (product->d) PetscCall(IDRSGetArrayRead_CUDA(product->d, &arrays.d));
   if (!inplace) PetscCall(IDRSGetArrayRead_CUDA(product->u, &arrays.u));
-  PetscCall(IDRSGetArray_CUDA(product->y, inplace ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &arrays.y));
+  PetscCall(IDRSGetArray_CUDA(product->y, changes ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &arrays.y));
   if (inplace) arrays.u = arrays.y;
   PetscCall(PetscLogGpuTimeBegin());
   if (packed->sell.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
   if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, product->z, &arrays));
   PetscCall(PetscLogGpuTimeEnd());
-  if (inplace) PetscCall(VecRestoreArrayAndMemType(product->y, &arrays.y));
-  else {
-    PetscCall(VecRestoreArrayWriteAndMemType(product->y, &arrays.y));
-    PetscCall(VecRestoreArrayReadAndMemType(product->u, &arrays.u));
-  }
+  if (changes) PetscCall(VecRestoreArrayAndMemType(product->y, &arrays.y));
+  else PetscCall(VecRestoreArrayWriteAndMemType(product->y, &arrays.y));
+  if (!inplace) PetscCall(VecRestoreArrayReadAndMemType(product->u, &arrays.u));
   if (product->d) PetscCall(VecRestoreArrayReadAndMemType(product->d, &arrays.d));
   PetscCall(VecRestoreArrayReadAndMemType(product->z, &arrays.z));
-  PetscCall(PetscLogGpuFlops(((copy->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sell.A.n +
+  PetscCall(PetscLogGpuFlops(((copy->unit ? 6.0 : 5.0) + (product->d || product->adds ? 1.0 : 0.0)) * packed->sell.A.n +
                              4.0 * IDRS_WARP * (PetscLogDouble)packed->sell.slots +
                              2.0 * (PetscLogDouble)packed->sell.longrows.entries));
   PetscFunctionReturn(PETSC_SUCCESS);

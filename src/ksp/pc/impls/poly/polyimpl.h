@@ -111,7 +111,7 @@ typedef struct {
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
-  Vec             residual;   /* of a smoother, or NULL */
+  Vec             scaled;     /* D^{-1}b of a smoother, or without a copy its residual; or NULL */
   PCPolyVecs      vecs;       /* kept for new values if they are small, see PCPolySetUpRest_Private() */
   PCPolySteps     steps;      /* of the polynomial below */
   IDRSPolynomial  polynomial; /* for kernels of a solver */

@@ -168,12 +168,12 @@ PetscErrorCode PCPolyCopySetUp_Private(const PCPolyOperator *op, PetscBool unit,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyMultiplyAdd_Private - Computes y = d (alpha u + beta D^{-1}A z), or with A^T; by the copy unless it is NULL */
+/* PCPolyMultiplyAdd_Private - Computes the product of a factor, or with A^T; by the copy unless it is NULL */
 PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PCPolyCopy copy, PetscBool transpose,
                                          const PCPolyProduct *product)
 {
   const PetscScalar alpha = product->alpha, beta = product->beta;
-  Vec               u = product->u, y = product->y, t = y == u ? op->t : y;
+  Vec               u = product->u, y = product->y, t = y == u || product->adds ? op->t : y;
 
   PetscFunctionBegin;
   if (copy && !transpose) {
@@ -186,8 +186,9 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PCPolyCopy co
   if (transpose) PetscCall(IDRSMatMultTranspose(op->A, product->z, t));
   else PetscCall(MatMult(op->A, product->z, t));
   if (op->inverse) PetscCall(IDRSVecPointwiseMult(t, op->inverse, t));
-  /* y = alpha u + beta t */
-  if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
+  /* y = alpha u + beta t, or added to y */
+  if (product->adds) PetscCall(VecAXPBYPCZ(y, alpha, beta, 1.0, u, t));
+  else if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));
   if (product->d) PetscCall(IDRSVecPointwiseMult(y, product->d, y));

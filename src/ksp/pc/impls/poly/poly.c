@@ -406,6 +406,20 @@ static PetscErrorCode PCPolySmooth_Private(PC pc, PetscBool zero, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* r = b - A x after a step from zero, see polysmooth.h */
+static PetscErrorCode PCPolyResidual_Private(PC pc, Vec b, Vec x, Vec r)
+{
+  const PC_Poly *poly = (const PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (poly->diagonal && poly->p.degree) /* r = D (D^{-1}b - D^{-1}A x) */
+    PetscCall(PCPolyMultiplyAdd_Private(
+      &poly->op, poly->op.copy, PETSC_FALSE,
+      &(PCPolyProduct){.alpha = 1.0, .u = poly->scaled, .beta = -1.0, .z = x, .d = poly->diagonal, .y = r}));
+  else PetscCall(MatResidual(pc->pmat, b, x, r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solvers without norms have not read a failure of the set-up */
 static PetscErrorCode PCPostSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
 {
@@ -441,6 +455,11 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && !poly->nuser) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
+  if (poly->smoother && poly->op.copy && poly->op.inverse && !poly->op.input) {
+    if (!poly->diagonal) PetscCall(VecDuplicate(poly->op.inverse, &poly->diagonal));
+    PetscCall(VecCopy(poly->op.inverse, poly->diagonal));
+    PetscCall(VecReciprocal(poly->diagonal));
+  } else PetscCall(VecDestroy(&poly->diagonal));
   /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
   PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
   pc->ops->applyBA = powers == &IDRSPowers_Stream && !poly->op.matching ? PCApplyBA_Poly : NULL;
@@ -588,6 +607,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
+  PetscCall(VecDestroy(&poly->diagonal));
   PetscCall(VecDestroy(&poly->scaled));
   PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
   poly->p = (PCPolynomial){0};
@@ -606,6 +626,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_SMOOTH, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_RESIDUAL, NULL));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -685,10 +706,11 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for
   transposed applications. On a GPU new values do not go through the memory of the host if the permutation is kept.
 
-  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. If the products of
-  an application are in one kernel, the matrix keeps memory of the size of 32 vectors. The set-up needs one more vector for each
-  dimension of the Krylov space, at most 41 for degrees up to 40. It keeps them for new values if the products are in one kernel, or
-  if it is a smoother and they take at most 128 MB, and frees them otherwise.
+  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. A smoother of
+  `PCAGGREGATION` keeps one more, or two with a copy. If the products of an application are in one kernel, the matrix keeps memory
+  of the size of 32 vectors. The set-up needs one more vector for each dimension of the Krylov space, at most 41 for degrees up to
+  40. It keeps them for new values if the products are in one kernel, or if it is a smoother and they take at most 128 MB, and frees
+  them otherwise.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M.
@@ -720,5 +742,6 @@ PetscErrorCode PCCreate_Poly(PC pc)
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, PCPolyFusedApply_Private));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, PCPolyGetPolynomial_Private));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_SMOOTH, PCPolySmooth_Private));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_RESIDUAL, PCPolyResidual_Private));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

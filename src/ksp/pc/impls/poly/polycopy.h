@@ -41,7 +41,7 @@ typedef struct {
 struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
   PCPolyPrecision      precision; /* of the values */
-  IDRSMatState         state;     /* of the matrix that the copy was created for */
+  IDRSMatState         state;     /* of the matrix; 0 until the copy is complete */
   PetscBool            unit;      /* the diagonal of D^{-1}A is 1, and is not copied */
   PetscLogDouble       bytes;     /* on this process */
   PetscLogDouble       longbytes; /* of them, in long rows, whose values are in double precision */

@@ -149,7 +149,6 @@ PetscErrorCode PCPolyCopySetUp_Private(const PCPolyOperator *op, PetscBool unit,
       PetscCall(PetscNew(copy));
       (*copy)->ops       = &PCPolyCopies_CUDA;
       (*copy)->precision = precision;
-      (*copy)->state     = state;
       (*copy)->unit      = unit;
       PetscCall((*copy)->ops->create(*copy, op->A, why));
     }
@@ -164,7 +163,10 @@ PetscErrorCode PCPolyCopySetUp_Private(const PCPolyOperator *op, PetscBool unit,
   if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)op->A), &size));
   if (*why) PetscCall(PCPolyCopyDestroy_Private(copy));
-  else if (size > 1) PetscCall((*copy)->ops->connect(*copy, op->A));
+  else {
+    if (size > 1) PetscCall((*copy)->ops->connect(*copy, op->A));
+    (*copy)->state = state; /* only now it is complete, also for a set-up after an error */
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

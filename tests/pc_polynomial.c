@@ -396,7 +396,7 @@ static PetscErrorCode TestCopy(PetscBool maybepersistent)
     PetscBool aij, cuda;
     Mat       A;
     Vec       x, y, again;
-    PC        pc;
+    PC        pc, fresh;
 
     PetscCall(MatCreatePattern(&patterns[i], &A));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
@@ -431,12 +431,78 @@ static PetscErrorCode TestCopy(PetscBool maybepersistent)
       PetscCall(VecEqual(y, again, &same));
       if (copies) PetscCall(ComplainIf(!same, "%s: another matrix, and the preconditioner has changed", what));
       PetscCall(MatScale(A, 0.5));
+      /* new values, with which zeros on the diagonal vanish and come back: the copy of the same pattern is that of a new one */
+      PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
+      for (PetscInt k = 0; k < 2; k++) {
+        PetscCall(MatShift(A, k ? -3.0 : 3.0));
+        PetscCall(PCApply(pc, x, y));
+        PetscCall(PolyCreateRoots(A, precision, &fresh));
+        PetscCall(PCApply(fresh, x, again));
+        PetscCall(VecEqual(y, again, &same));
+        if (aij || copies) PetscCall(ComplainIf(!same, "%s: not the bits of a new preconditioner", what));
+        PetscCall(PCDestroy(&fresh));
+      }
       PetscCall(PCDestroy(&pc));
     }
     PetscCall(DestroyAll(&x, &y, &again, &A));
   }
   PetscCall(ComplainIf(gpu && maybepersistent && size == 1 && !onekernel, "no pattern has all products in one kernel"));
   PetscCall(Verdict(maybepersistent ? "copies, or products in one kernel" : "copies"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Steps of the smoother of PCAGGREGATION, and its residual, compared with their definitions */
+static PetscErrorCode TestSmoother(void)
+{
+  const PetscReal units[] = {4.9e-4, 6.0e-8, PETSC_MACHINE_EPSILON};
+
+  PetscFunctionBeginUser;
+  PetscCall(PowersMayBePersistent(PETSC_FALSE));
+  for (PetscInt i = 0; i < 6; i += i ? 3 : 1) {
+    for (PetscInt degree = 1; degree < 10; degree++) {
+      PetscErrorCode (*smooth)(PC, PetscBool, Vec, Vec), (*residual)(PC, Vec, Vec, Vec);
+      PetscReal norm, size, error, tolerance;
+      PetscInt  copies, whole, seen;
+      char      what[64];
+      Mat       A;
+      Vec       b, *v; /* x, b - A x, the residual, the next x */
+      PC        pc;
+
+      PetscCall(MatCreatePattern(&patterns[i], &A));
+      PetscCall(MatShift(A, 20.0));
+      PetscCall(MatCreateVecs(A, &b, NULL));
+      PetscCall(VecDuplicateVecs(b, 4, &v));
+      PetscCall(VecSetGeneral(b, 0.3));
+      PetscCall(PolyCreate(A, degree, 0, "auto", &pc));
+      PetscCall(PolyOption(pc, "smoother", "true"));
+      PetscCall(PolyOption(pc, "precision", precisions[degree % 3]));
+      PetscCall(PCSetUp(pc));
+      PetscCall(GetCopy(pc, &copies, &seen, &whole));
+      tolerance = 50.0 * PetscMax(copies ? units[seen] : 0.0, PETSC_MACHINE_EPSILON);
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, degree %" INT, patterns[i].name, degree));
+      PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCPolySmooth_C", &smooth));
+      PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCPolyResidual_C", &residual));
+      PetscCall((*smooth)(pc, PETSC_TRUE, b, v[0]));
+      PetscCall(PCApply(pc, b, v[1]));
+      PetscCall(Difference(v[0], v[1], &error));
+      PetscCall(ComplainIf(!(error <= 50.0 * PETSC_MACHINE_EPSILON), "%s: x = B^{-1}b differs by %g", what, (double)error));
+      PetscCall(MatResidual(A, b, v[0], v[1]));
+      PetscCall((*residual)(pc, b, v[0], v[2]));
+      PetscCall(VecAXPY(v[2], -1.0, v[1]));
+      PetscCall(VecNorm(v[2], NORM_INFINITY, &error));
+      PetscCall(MatNorm(A, NORM_INFINITY, &norm));
+      PetscCall(VecNorm(v[0], NORM_INFINITY, &size));
+      PetscCall(ComplainIf(!(error <= 0.1 * tolerance * norm * size), "%s: b - A x differs by %g", what, (double)error));
+      PetscCall(PCApply(pc, v[1], v[3]));
+      PetscCall(VecAXPY(v[3], 1.0, v[0]));
+      PetscCall((*smooth)(pc, PETSC_FALSE, b, v[0]));
+      PetscCall(Difference(v[0], v[3], &error));
+      PetscCall(ComplainIf(!(error <= tolerance), "%s: x + B^{-1}(b - A x) differs by %g", what, (double)error));
+      PetscCall(VecDestroyVecs(4, &v));
+      PetscCall(DestroyAll(&pc, &b, &A));
+    }
+  }
+  PetscCall(PowersMayBePersistent(PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -514,7 +580,7 @@ static PetscErrorCode TestCopies(void)
 }
 
 RUN_TESTS({TestGMRES, "GMRES"}, {TestUserRoots, "roots of the user"}, {TestTranspose, "transpose"}, {TestCopies, NULL},
-          {TestOverflow, "overflow"}, {TestProcesses, "processes"})
+          {TestSmoother, "steps of a smoother"}, {TestOverflow, "overflow"}, {TestProcesses, "processes"})
 
 /*TEST
 

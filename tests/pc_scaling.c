@@ -190,7 +190,7 @@ static PetscErrorCode TestSystems(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The choice of auto; each setting is used as requested */
+/* The choice of auto, which is the diagonal for a smoother; each setting is used as requested */
 static PetscErrorCode TestChoice(void)
 {
   const char *const settings[] = {"auto", "none", "diagonal", "matching"};
@@ -221,6 +221,8 @@ static PetscErrorCode TestChoice(void)
       PetscCall(CheckViewLines(systems[i].name, (PetscObject)pc));
       PetscCall(ViewNumbers((PetscObject)pc, "matching: ", 1, number, &lines));
       if (i == 2 && lines == 1) PetscCall(ComplainIf(number[0] != (PetscReal)ROWS, "%g rows moved", (double)number[0]));
+      PetscCall(PolyOption(pc, "smoother", "true"));
+      PetscCall(CheckUsed(pc, asked ? texts[asked] : DIAGONAL));
       PetscCall(DestroyAll(&pc, &A));
     }
   }

@@ -28,6 +28,9 @@ PETSC_EXTERN PetscErrorCode IDRSRowsGetBlocks(Mat, Mat *, Mat *, const PetscInt 
 PETSC_EXTERN PetscErrorCode IDRSArraysGet(PetscObject, PetscObject, PetscBool, IDRSArrays *);
 PETSC_EXTERN PetscErrorCode IDRSArraysRestore(PetscObject, PetscObject, PetscBool, IDRSArrays *);
 
+/* A MATSHELL whose rows are on one GPU composes a function by this name, which gets them as IDRSGetCSR() does */
+#define IDRS_ROWS "IDRSGetCSR_C"
+
 /*
    A diagonal entry is small if |a_ii| <= IDRS_SMALL_DIAGONAL max_j |a_ij|. Saddle points with entries of 1e-4 in place of zeros do
    not converge with the inverse of such entries. The matrix steam2 has entries of 2.5e-4, as its unknowns have different units, and
@@ -35,12 +38,14 @@ PETSC_EXTERN PetscErrorCode IDRSArraysRestore(PetscObject, PetscObject, PetscBoo
 */
 #define IDRS_SMALL_DIAGONAL 2e-4
 
-PETSC_INTERN PetscErrorCode IDRSRowsLargest(Mat, PetscInt, const PetscInt[], Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSReplaceSmallDiagonal(Vec, Vec, Vec, PetscInt *);
+PETSC_INTERN PetscErrorCode IDRSRowsGetInverse(Mat, PetscInt, const PetscInt[], Vec, Vec, Vec, PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSViewSmallDiagonal(PetscInt, PetscViewer);
 
-/* With CUDA only: IDRSRowsLargest() for a matrix of type aijcusparse, and a vector on the GPU */
+/*
+   With CUDA only: the largest entries of IDRSRowsGetInverse(), and unless they are NULL the inverse and the count, for a matrix of
+   type aijcusparse, and vectors on the GPU
+*/
 typedef struct {
-  PetscErrorCode (*rowslargest)(Mat, PetscInt, const PetscInt[], Vec);
+  PetscErrorCode (*inverse)(Mat, PetscInt, const PetscInt[], Vec, Vec, PetscInt *);
 } IDRSDiagonalOps;
 PETSC_INTERN const IDRSDiagonalOps IDRSDiagonal_CUDA;

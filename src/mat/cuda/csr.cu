@@ -1,6 +1,6 @@
 /*
    Product "csr": from the arrays of MATSEQAIJCUSPARSE, x = A u with the sums of its projection, and Y = A X; and the largest
-   entries of rows.
+   entries of rows and the inverse of the diagonal.
 
    One column: a warp computes 32 rows at a time. A row has several lanes if rows are long; then each lane gets the entry of x of
    one row. Reads A, u and y; writes x.
@@ -57,15 +57,18 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 }
 
 /*
-   largest_i = max(largest_i, |a_ij|) for the entries of row i. With blocks, only columns in the block of the row count. One thread
-   per row
+   largest_i = max(largest_i, |a_ij|) for the entries of row i. With blocks, only columns in the block of the row count. Unless
+   `inverse` is NULL, computes 1 / a_ii, or 1 / largest_i if a_ii is small, see IDRSRowsGetInverse(). small: the number of these
+   rows. One thread per row
 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  IDRSRowsLargestKernel(IDRSCSR A, PetscInt nblocks, const PetscInt *starts, PetscScalar *largest)
+  IDRSRowsInverseKernel(IDRSCSR A, PetscInt nblocks, const PetscInt *starts, PetscScalar *largest, PetscScalar *inverse,
+                        unsigned long long *small)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
-    PetscReal most = PetscRealPart(largest[row]);
-    PetscInt  low = 0, high = nblocks; /* row may be in blocks low to high - 1 */
+    PetscReal   most     = PetscRealPart(largest[row]);
+    PetscScalar diagonal = 0.0;
+    PetscInt    low = 0, high = nblocks; /* row may be in blocks low to high - 1 */
 
     while (high - low > 1) {
       const PetscInt middle = low + (high - low) / 2;
@@ -75,45 +78,65 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
     }
     for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
       if (!starts || (A.j[p] >= starts[low] && A.j[p] < starts[low + 1])) most = PetscMax(most, PetscAbsScalar(A.a[p]));
+      if (A.j[p] == (PetscInt)row) diagonal = A.a[p];
     }
     largest[row] = most;
+    if (!inverse) continue;
+    if (PetscAbsScalar(diagonal) - (PetscReal)IDRS_SMALL_DIAGONAL * most <= (PetscReal)0.0) {
+      inverse[row] = most > (PetscReal)0.0 ? (PetscReal)1.0 / most : (PetscReal)1.0;
+      atomicAdd(small, 1ull);
+    } else inverse[row] = (PetscScalar)1.0 / diagonal;
   }
 }
 
-static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
+static PetscErrorCode IDRSRowsInverse_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, Vec inverse,
+                                           PetscInt *count)
 {
-  PetscDeviceContext dctx;
-  PetscScalar       *values;
-  PetscInt          *copy = NULL;
-  cudaStream_t       stream;
-  Mat                blocks[2];
+  PetscDeviceContext  dctx;
+  PetscScalar        *values, *inverses = NULL;
+  PetscInt           *copy = NULL;
+  unsigned long long *small, found;
+  cudaStream_t        stream;
+  Mat                 blocks[2];
 
   PetscFunctionBegin;
   PetscCall(IDRSRowsGetBlocks(A, &blocks[0], &blocks[1], NULL));
   PetscCall(VecSet(largest, 0.0));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &small));
   if (starts) {
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, nblocks + 1, &copy));
     PetscCallCUDA(cudaMemcpyAsync(copy, starts, (nblocks + 1) * sizeof(*starts), cudaMemcpyHostToDevice, stream));
   }
   PetscCall(VecCUDAGetArray(largest, &values));
-  for (int b = 0; b < 2; b++) {
+  if (inverse) PetscCall(VecCUDAGetArrayWrite(inverse, &inverses));
+  /* the diagonal block is last, when the largest entries of the other block are known */
+  for (int b = 1; b >= 0; b--) {
     IDRSCSR csr;
+    PetscErrorCode (*get)(Mat, IDRSCSR *);
 
     if (!blocks[b]) continue;
-    PetscCall(IDRSGetCSR(blocks[b], &csr));
+    PetscCall(PetscObjectQueryFunction((PetscObject)blocks[b], IDRS_ROWS, &get));
+    PetscCall((*(get ? get : IDRSGetCSR))(blocks[b], &csr));
     if (!csr.n) continue;
-    IDRSRowsLargestKernel<<<(unsigned int)PetscMin((csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 2048), IDRS_THREADS, 0, stream>>>(
-      csr, nblocks, copy, values);
+    IDRSRowsInverseKernel<<<(unsigned int)PetscMin((csr.n + IDRS_THREADS - 1) / IDRS_THREADS, 2048), IDRS_THREADS, 0, stream>>>(
+      csr, nblocks, copy, values, b ? NULL : inverses, small);
     PetscCallCUDA(cudaGetLastError());
   }
+  if (inverse) {
+    PetscCall(VecCUDARestoreArrayWrite(inverse, &inverses));
+    PetscCallCUDA(cudaMemcpyAsync(&found, small, sizeof(found), cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    *count = (PetscInt)found;
+  }
   PetscCall(VecCUDARestoreArray(largest, &values));
+  PetscCall(PetscDeviceFree(dctx, small));
   PetscCall(PetscDeviceFree(dctx, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSDiagonalOps IDRSDiagonal_CUDA = {IDRSRowsLargest_CUDA};
+const IDRSDiagonalOps IDRSDiagonal_CUDA = {IDRSRowsInverse_CUDA};
 
 /* Updates the arrays, which may have moved even if nothing has changed */
 static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])

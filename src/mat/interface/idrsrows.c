@@ -126,6 +126,27 @@ PetscErrorCode IDRSArraysRestore(PetscObject b, PetscObject x, PetscBool device,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Computes the largest entries of rows, and unless `inverse` is NULL the inverse diagonal, if matrix and vectors are on a GPU */
+static PetscErrorCode IDRSRowsOnDevice(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, Vec inverse, PetscInt *count,
+                                       PetscBool *done)
+{
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    IDRSMemory matrix, vector;
+    void (*rows)(void);
+
+    PetscCall(IDRSMatWhere(A, &matrix));
+    PetscCall(IDRSVecWhere(largest, &vector));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, IDRS_ROWS, &rows));
+    *done = (PetscBool)((matrix == IDRS_MEMORY_CUDA || rows) && vector == IDRS_MEMORY_CUDA);
+    if (*done) PetscCall((*IDRSDiagonal_CUDA.inverse)(A, nblocks, starts, largest, inverse, count));
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    Computes the largest entries of the rows of a sequential matrix of type aij or aijcusparse on the host. Only entries in the
    diagonal blocks count
@@ -152,6 +173,8 @@ static PetscErrorCode IDRSRowsLargestInBlocks(Mat A, PetscInt nblocks, const Pet
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static PetscErrorCode IDRSRowsLargest(Mat, PetscInt, const PetscInt[], Vec, PetscBool *);
 
 /* Computes the largest entries of the rows of a MATNEST */
 static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *supported)
@@ -186,35 +209,17 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *support
 }
 
 /*
-   IDRSRowsLargest - Computes the largest absolute value of each row
-
-   Input Parameters:
-+  A       - the matrix
-.  nblocks - the number of diagonal blocks, outside of which entries do not count, for a sequential aij or aijcusparse; or 0
--  starts  - nblocks + 1 first rows, or NULL
-
-   Output Parameters:
-+  largest   - the values
--  supported - `PETSC_FALSE` if the type of the matrix does not support this; then largest has no values
+   Computes the largest absolute value of each row. `supported` is PETSC_FALSE if the type of the matrix does not support this; then
+   largest has no values
 */
-PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
+static PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
 {
   PetscBool nest;
 
   PetscFunctionBegin;
+  PetscCall(IDRSRowsOnDevice(A, nblocks, starts, largest, NULL, NULL, supported));
+  if (*supported) PetscFunctionReturn(PETSC_SUCCESS);
   *supported = PETSC_TRUE;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    IDRSMemory matrix, vector;
-
-    PetscCall(IDRSMatWhere(A, &matrix));
-    PetscCall(IDRSVecWhere(largest, &vector));
-    if (matrix == IDRS_MEMORY_CUDA && vector == IDRS_MEMORY_CUDA) {
-      PetscCall((*IDRSDiagonal_CUDA.rowslargest)(A, nblocks, starts, largest));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-#endif
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
   if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
   else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, supported));
@@ -226,47 +231,59 @@ PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[],
 }
 
 /*
-   IDRSReplaceSmallDiagonal - Replaces the scale of rows whose diagonal entry is small by the inverse of their largest entry, or by
-   1 if all their entries are zero
+   IDRSRowsGetInverse - Computes the inverse of the diagonal. In a row whose diagonal entry is small it has the inverse of the
+   largest entry, or 1 if all entries are zero
 
    Input Parameters:
-+  diagonal - the diagonal of the matrix; it is changed
-.  largest  - the largest absolute value of each row, or zeros: then only entries that are zero are small
--  scale    - the scale of each row
++  A       - the matrix, with MatGetDiagonal()
+.  nblocks - the number of diagonal blocks, outside of which entries do not count, for a sequential aij or aijcusparse; or 0
+.  starts  - nblocks + 1 first rows, or NULL
+-  work    - a work vector
 
    Output Parameters:
-+  scale - the scale of each row
--  count - the number of rows of this process whose scale has been replaced
++  largest - the largest absolute value of each row, or zeros if the type of the matrix does not support this: then only entries
+             that are zero are small
+.  inverse - the inverse of the diagonal
+-  count   - the number of rows of this process whose diagonal entry is small
 
    Note:
-   A NaN is not small. If no entry is small, only a minimum is copied to the host.
+   A NaN is not small. Only a number is copied to the host if the matrix is on the GPU, or if no entry is small.
 */
-PetscErrorCode IDRSReplaceSmallDiagonal(Vec diagonal, Vec largest, Vec scale, PetscInt *count)
+PetscErrorCode IDRSRowsGetInverse(Mat A, PetscInt nblocks, const PetscInt starts[], Vec work, Vec largest, Vec inverse,
+                                  PetscInt *count)
 {
   const PetscScalar *margins, *most;
   PetscScalar       *array;
   PetscReal          least;
   PetscInt           n;
+  PetscBool          done;
 
   PetscFunctionBegin;
   *count = 0;
-  PetscCall(VecAbs(diagonal));
+  PetscCall(IDRSRowsOnDevice(A, nblocks, starts, largest, inverse, count, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetDiagonal(A, work));
+  PetscCall(IDRSRowsLargest(A, nblocks, starts, largest, &done));
+  if (!done) PetscCall(VecSet(largest, 0.0));
+  PetscCall(VecCopy(work, inverse));
+  PetscCall(VecReciprocal(inverse));
+  PetscCall(VecAbs(work));
   /* small: |a_ii| - IDRS_SMALL_DIAGONAL max_j |a_ij| <= 0 */
-  PetscCall(VecAXPY(diagonal, -IDRS_SMALL_DIAGONAL, largest));
-  PetscCall(VecMin(diagonal, NULL, &least));
+  PetscCall(VecAXPY(work, -IDRS_SMALL_DIAGONAL, largest));
+  PetscCall(VecMin(work, NULL, &least));
   if (least > 0.0) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetLocalSize(diagonal, &n));
-  PetscCall(VecGetArrayRead(diagonal, &margins));
+  PetscCall(VecGetLocalSize(work, &n));
+  PetscCall(VecGetArrayRead(work, &margins));
   PetscCall(VecGetArrayRead(largest, &most));
-  PetscCall(VecGetArray(scale, &array));
+  PetscCall(VecGetArray(inverse, &array));
   for (PetscInt i = 0; i < n; i++) {
     if (!(PetscRealPart(margins[i]) <= 0.0)) continue;
     array[i] = PetscRealPart(most[i]) > 0.0 ? 1.0 / PetscRealPart(most[i]) : 1.0;
     (*count)++;
   }
-  PetscCall(VecRestoreArray(scale, &array));
+  PetscCall(VecRestoreArray(inverse, &array));
   PetscCall(VecRestoreArrayRead(largest, &most));
-  PetscCall(VecRestoreArrayRead(diagonal, &margins));
+  PetscCall(VecRestoreArrayRead(work, &margins));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,7 +4,6 @@
    all that PCPOLY needs. Its matrix of type MATSEQAIJCUSPARSE is made when something else needs it.
 */
 #include "aggregatescuda.cuh"
-#include "../poly/polysmooth.h"
 
 /* The arrays of a Mat in the memory of the host. The values are there only after PETSc has copied them from the GPU */
 typedef struct {
@@ -76,29 +75,20 @@ PetscErrorCode AggregatesMatrixReset_CUDA(AggregatesMatrix *C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What RowsKernel computes of each row */
-typedef enum {
-  ROWS_PRODUCT,
-  ROWS_DIAGONAL,
-  ROWS_LARGEST /* absolute value */
-} Rows;
-
-template <Rows ROWS>
+/* y = A x, or the diagonal of A if x is NULL */
 static __global__ void __launch_bounds__(IDRS_THREADS) RowsKernel(IDRSCSR A, const PetscScalar *x, PetscScalar *y)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     PetscScalar value = 0.0;
 
-    if (ROWS == ROWS_PRODUCT) value = RowProduct(A, (int)row, x);
-    for (IDRSMatIndex p = A.i[row]; ROWS != ROWS_PRODUCT && p < A.i[row + 1]; p++) {
-      if (ROWS == ROWS_LARGEST) value = PetscMax(PetscRealPart(value), PetscAbsScalar(A.a[p]));
-      else if ((size_t)A.j[p] == row) value = A.a[p];
+    if (x) value = RowProduct(A, (int)row, x);
+    for (IDRSMatIndex p = A.i[row]; !x && p < A.i[row + 1]; p++) {
+      if ((size_t)A.j[p] == row) value = A.a[p];
     }
     y[row] = value;
   }
 }
 
-template <Rows ROWS>
 static PetscErrorCode RunRows(Mat A, Vec x, Vec y)
 {
   const PetscScalar *xs = NULL;
@@ -112,7 +102,7 @@ static PetscErrorCode RunRows(Mat A, Vec x, Vec y)
   if (x) PetscCall(VecCUDAGetArrayRead(x, &xs));
   PetscCall(VecCUDAGetArrayWrite(y, &ys));
   PetscCall(PetscLogGpuTimeBegin());
-  RowsKernel<ROWS><<<CountBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, xs, ys);
+  RowsKernel<<<CountBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, xs, ys);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(VecCUDARestoreArrayWrite(y, &ys));
@@ -126,7 +116,7 @@ static PetscErrorCode MatMult_Aggregates(Mat A, Vec x, Vec y)
 
   PetscFunctionBegin;
   PetscCall(MatShellGetContext(A, &C));
-  PetscCall(RunRows<ROWS_PRODUCT>(A, x, y));
+  PetscCall(RunRows(A, x, y));
   PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)C->nonzeros));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -134,15 +124,7 @@ static PetscErrorCode MatMult_Aggregates(Mat A, Vec x, Vec y)
 static PetscErrorCode MatGetDiagonal_Aggregates(Mat A, Vec diagonal)
 {
   PetscFunctionBegin;
-  PetscCall(RunRows<ROWS_DIAGONAL>(A, NULL, diagonal));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGetRowMaxAbs_Aggregates(Mat A, Vec largest, PetscInt places[])
-{
-  PetscFunctionBegin;
-  PetscCheck(!places, PETSC_COMM_SELF, PETSC_ERR_SUP, "The columns of the largest entries are not known");
-  PetscCall(RunRows<ROWS_LARGEST>(A, NULL, largest));
+  PetscCall(RunRows(A, NULL, diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -244,11 +226,10 @@ PetscErrorCode AggregatesMatrixGetShell_CUDA(AggregatesMatrix *C, Mat *mat)
   PetscCall(MatShellSetOperation(*mat, MATOP_MULT, (void (*)(void))MatMult_Aggregates));
   PetscCall(MatShellSetOperation(*mat, MATOP_MULT_TRANSPOSE, (void (*)(void))MatMultTranspose_Aggregates));
   PetscCall(MatShellSetOperation(*mat, MATOP_GET_DIAGONAL, (void (*)(void))MatGetDiagonal_Aggregates));
-  PetscCall(MatShellSetOperation(*mat, MATOP_GET_ROW_MAX_ABS, (void (*)(void))MatGetRowMaxAbs_Aggregates));
   PetscCall(MatShellSetOperation(*mat, MATOP_GETINFO, (void (*)(void))MatGetInfo_Aggregates));
   PetscCall(MatShellSetOperation(*mat, MATOP_DESTROY, (void (*)(void))MatDestroy_Aggregates));
   PetscCall(PetscObjectComposeFunction((PetscObject)*mat, "MatConvert_shell_seqaij_C", MatConvert_Aggregates));
   PetscCall(PetscObjectComposeFunction((PetscObject)*mat, "MatConvert_shell_seqaijcusparse_C", MatConvert_Aggregates));
-  PetscCall(PetscObjectComposeFunction((PetscObject)*mat, PCPOLY_ROWS, AggregatesGetCSR_CUDA));
+  PetscCall(PetscObjectComposeFunction((PetscObject)*mat, IDRS_ROWS, AggregatesGetCSR_CUDA));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

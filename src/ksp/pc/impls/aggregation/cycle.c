@@ -67,6 +67,7 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
 {
   PC_MG_Levels **levels = ((PC_MG *)pc->data)->levels;
   Mat            A;
+  PC             poly;
 
   PetscFunctionBegin;
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -81,9 +82,11 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPGetOperators(levels[l]->smoothd, &A, NULL));
+  PetscCall(KSPGetPC(levels[l]->smoothd, &poly));
   for (PetscInt visit = 0; visit < visits; visit++) {
     PetscCall(SmoothLevel(levels[l], (PetscBool)!visit, b, x));
-    PetscCall(MatResidual(A, b, x, levels[l]->r));
+    if (visit) PetscCall(MatResidual(A, b, x, levels[l]->r));
+    else PetscUseMethod(poly, PCPOLY_RESIDUAL, (PC, Vec, Vec, Vec), (poly, b, x, levels[l]->r));
     PetscCall(MatRestrict(levels[l]->interpolate, levels[l]->r, levels[l - 1]->b));
     PetscCall(
       PCAggregationVisit_Private(pc, small, smalls, l - 1, l > 1 ? levels[l]->cycles : 1, levels[l - 1]->b, levels[l - 1]->x));

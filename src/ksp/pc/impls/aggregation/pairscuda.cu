@@ -248,7 +248,7 @@ PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *A, size_t nonzeros, Aggre
                                         const char *why[])
 {
   AggregatesCUDA     pass;
-  int                count = 0; /* of the aggregates of a pass */
+  int                count     = 0; /* of the aggregates of a pass */
   AggregatesMatrix   coarse[2] = {};
   AggregatesBlock    block;
   IDRSCSR            fine = *A;

@@ -205,7 +205,7 @@ static PetscErrorCode BJIDRSFindSystems(PC pc)
 static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 {
   PC_BJIDRS   *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscBool    jacobi, known;
+  PetscBool    jacobi, absolute;
   PCJacobiType type;
   KSP          inner;
   PC           diagonal;
@@ -222,16 +222,17 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   PetscCall(KSPSetOperators(inner, bjidrs->A, bjidrs->A));
   PetscCall(PCSetUp(diagonal));
   PetscCall(MatCreateVecs(bjidrs->A, &inverse, &work));
-  PetscCall(VecSet(work, 1.0));
-  PetscCall(PCApply(diagonal, work, inverse));
   PetscCall(PCJacobiGetType(diagonal, &type));
   if (type == PC_JACOBI_DIAGONAL) {
     PetscCall(VecDuplicate(work, &largest));
-    PetscCall(IDRSRowsLargest(bjidrs->A, bjidrs->nblocks, bjidrs->starts, largest, &known));
-    PetscCall(MatGetDiagonal(bjidrs->A, work));
     /* d_i = 1 / a_ii, or 1 / max_j |a_ij| if a_ii is small */
-    PetscCall(IDRSReplaceSmallDiagonal(work, largest, inverse, &bjidrs->small));
+    PetscCall(IDRSRowsGetInverse(bjidrs->A, bjidrs->nblocks, bjidrs->starts, work, largest, inverse, &bjidrs->small));
+    PetscCall(PCJacobiGetUseAbs(diagonal, &absolute));
+    if (absolute) PetscCall(VecAbs(inverse));
     PetscCall(VecDestroy(&largest));
+  } else {
+    PetscCall(VecSet(work, 1.0));
+    PetscCall(PCApply(diagonal, work, inverse));
   }
   PetscCall(VecDestroy(&work));
   bjidrs->inverse = inverse; /* only once it is complete */

@@ -31,6 +31,9 @@ static const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matc
 #define PCPOLY_GUARD_FACTOR 1.5
 #define PCPOLY_GUARD_FLOOR  0.005
 
+/* A smoother keeps the vectors of its set-up if they take at most this number of bytes, averaged over the processes */
+#define PCPOLY_KEPT_BYTES 128e6
+
 /* The column of the hash for the start vector. Shadow spaces do not use this column */
 #define PCPOLY_COLUMN 65536
 
@@ -47,45 +50,53 @@ static const char *const PCPolyRemarks[] = {
 
 /*
    Computes y = d p(D^{-1}A) x, or with A^T, entry by entry; d is NULL for ones. If "scaled", PCPolyScale_Private() is applied to x
-   first. x may be y
+   first, and x may be y. If "adds", computes y = y + p(D^{-1}A) x, without scaling and d, and overwrites x
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
-                                             Vec x, Vec d, Vec y)
+                                             Vec x, Vec d, Vec y, PetscBool adds)
 {
   PetscScalar          p0      = p->p0; /* in the first factor; 1 in the others */
   PetscInt             singles = 0;
-  Vec                  w, other;
+  Vec                  w = adds ? x : y, other = op->w, from = x;
   const IDRSPowersOps *powers = NULL;
 
   PetscFunctionBegin;
   if (!transpose && p->nfactors) PetscCall(PCPolyGetPowers_Private(op, op->w, y, &powers));
   if (powers) {
-    PetscCall(PCPolyEvaluatePowers_Private(powers, op, p, scaled, x, d, y));
+    PetscCall(PCPolyEvaluatePowers_Private(powers, op, p, scaled, x, d, w));
+    if (adds) PetscCall(VecAXPY(y, 1.0, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
-  /* Each factor of a single root exchanges w and other, and the last w must be y */
-  w     = singles % 2 ? op->w : y;
-  other = w == y ? op->w : y;
-  if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
-  else PetscCall(VecCopy(x, w));
+  /* Each factor of a single root exchanges w and other, and the last w must be y. The first factor reads w from x if possible */
+  if (!adds && singles % 2) {
+    other = w;
+    w     = op->w;
+  }
+  if (scaled) {
+    PetscCall(PCPolyScale_Private(op, transpose, x, w));
+    from = w;
+  }
   if (!p->nfactors) {
-    PetscCall(VecScale(y, p0));
+    if (adds) PetscCall(VecAXPY(y, p0, x));
+    else {
+      if (!scaled) PetscCall(VecCopy(x, y));
+      PetscCall(VecScale(y, p0));
+    }
     if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt i = 0, next; i < p->nfactors; i = next) {
     const IDRSRoot  nu      = p->factors[i];
     const PetscReal modulus = IDRSRootModulus(nu);
-    PCPolyProduct   last    = {.alpha = p0, .u = w};
+    PCPolyProduct   last    = {.alpha = p0, .u = from};
 
-    next   = i + IDRSRootGroup(nu);
-    last.d = next < p->nfactors ? NULL : d;
+    next = i + IDRSRootGroup(nu);
     if (IDRSRootGroup(nu) == 2) {
       /* t = (2 Re(nu) w - D^{-1}A w) / |nu| */
       PetscCall(PCPolyMultiplyAdd_Private(
         op, op->copy, transpose,
-        &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = w, .beta = -p0 / modulus, .z = w, .y = other}));
+        &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = from, .beta = -p0 / modulus, .z = from, .y = other}));
       /* w = w - D^{-1}A t / |nu| */
       last.beta = -1.0 / modulus;
       last.z    = other;
@@ -93,13 +104,19 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
     } else {
       /* w = w - D^{-1}A w / nu */
       last.beta = -p0 / IDRSRootScalar(nu);
-      last.z    = w;
+      last.z    = from;
       last.y    = other;
       other     = w;
       w         = last.y;
     }
+    if (next == p->nfactors) { /* y = d w, or y = y + w */
+      last.d    = d;
+      last.adds = adds;
+      last.y    = y;
+    }
     PetscCall(PCPolyMultiplyAdd_Private(op, op->copy, transpose, &last));
-    p0 = 1.0;
+    from = w;
+    p0   = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -112,7 +129,7 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
 
   PetscFunctionBegin;
   /* y = p(D^{-1}A) v, r = v - D^{-1}A y */
-  PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
+  PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y, PETSC_FALSE));
   PetscCall(PCPolyMultiplyAdd_Private(op, NULL, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
   PetscCall(IDRSVecGram(2, (Vec[]){v, r}, W));
   *residual = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
@@ -244,23 +261,33 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
   PC_Poly             *poly  = (PC_Poly *)pc->data;
   PCPolyVecs          *vecs  = &poly->vecs;
   const PetscInt       count = PetscMax(PCPolyDimension(poly) + 1, 3);
+  PetscInt             N;
+  PetscMPIInt          size;
+  PetscLogDouble       most; /* bytes of vectors that are kept */
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
   PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
   if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
   /* vectors with the hashed start vector, unless they have been kept */
-  if (vecs->count != count || vecs->seed != poly->seed) {
+  if (vecs->count != count) {
     PetscCall(PCPolyVecsDestroy_Private(vecs));
     PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
     vecs->count = count;
-    vecs->seed  = -1; /* until the start vector is there */
+    vecs->seed  = -1;
+  }
+  if (vecs->seed != poly->seed) {
+    vecs->seed = -1; /* until the start vector is there */
     PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
     vecs->seed = poly->seed;
   }
   PetscCall(PCPolySetUpPolynomial_Private(pc));
+  /* all processes make the same choice */
   PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
-  if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(vecs));
+  PetscCall(VecGetSize(poly->op.w, &N));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  most = powers && powers->scales ? PETSC_INFINITY : (poly->smoother ? PCPOLY_KEPT_BYTES * size : 0.0);
+  if ((PetscLogDouble)N * count * sizeof(PetscScalar) > most) PetscCall(PCPolyVecsDestroy_Private(vecs));
   if (poly->p.remark != PCPOLY_AS_ASKED)
     PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
   if (!poly->p.degree && poly->op.matching && poly->op.matching->rank < poly->op.matching->N)
@@ -327,7 +354,7 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   }
   /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
   if (!transpose && poly->op.input) right = poly->op.matching->right;
-  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, from, right, to));
+  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, from, right, to, PETSC_FALSE));
   if (transpose && poly->op.input)
     PetscCall(IDRSMatchingScale(poly->op.matching, poly->op.matching->column, poly->op.matching->left, to, to));
   if (to != y) PetscCall(IDRSVecCopy(to, y));
@@ -348,32 +375,48 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A step of a smoother: x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x), where the copy multiplies x if there is one, so that
-   the residual has its precision
-*/
+/* Steps of a smoother, see polysmooth.h; the copy multiplies x if there is one, so that a residual has its precision */
 static PetscErrorCode PCPolySmooth_Private(PC pc, PetscBool zero, Vec b, Vec x)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-  Vec      r;
+  PC_Poly              *poly = (PC_Poly *)pc->data;
+  const PCPolyOperator *op   = &poly->op;
+  const PetscBool       copy = (PetscBool)(op->copy && !op->input);
+  Vec                   r;
 
   PetscFunctionBegin;
-  if (zero || !poly->p.degree) {
+  if ((zero && !copy) || !poly->p.degree) {
     PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!poly->residual) PetscCall(VecDuplicate(poly->op.w, &poly->residual));
-  r = poly->residual;
-  if (poly->op.input) { /* r = B^{-1}(b - A x) */
+  if (!poly->scaled) PetscCall(VecDuplicate(op->w, &poly->scaled));
+  r = copy ? op->t : poly->scaled; /* products of the copy do not need op->t */
+  if (zero) {                      /* x = p(D^{-1}A) D^{-1}b */
+    PetscCall(PCPolyScale_Private(op, PETSC_FALSE, b, poly->scaled));
+    PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, poly->scaled, NULL, x, PETSC_FALSE));
+  } else if (op->input) { /* r = B^{-1}(b - A x) */
     PetscCall(MatResidual(pc->pmat, b, x, r));
     PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, r, r));
-  } else { /* r = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
-    PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, b, r));
-    PetscCall(PCPolyMultiplyAdd_Private(&poly->op, poly->op.copy, PETSC_FALSE,
-                                        &(PCPolyProduct){.alpha = 1.0, .u = r, .beta = -1.0, .z = x, .y = r}));
-    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_FALSE, r, NULL, r));
+    PetscCall(VecAXPY(x, 1.0, r));
+  } else { /* r = D^{-1}b - D^{-1}A x, x = x + p(D^{-1}A) r */
+    if (!copy) PetscCall(PCPolyScale_Private(op, PETSC_FALSE, b, poly->scaled));
+    PetscCall(PCPolyMultiplyAdd_Private(op, op->copy, PETSC_FALSE,
+                                        &(PCPolyProduct){.alpha = 1.0, .u = poly->scaled, .beta = -1.0, .z = x, .y = r}));
+    PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, r, NULL, x, PETSC_TRUE));
   }
-  PetscCall(VecAXPY(x, 1.0, r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* r = b - A x after a step from zero, see polysmooth.h */
+static PetscErrorCode PCPolyResidual_Private(PC pc, Vec b, Vec x, Vec r)
+{
+  const PC_Poly *poly = (const PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (poly->diagonal && poly->p.degree) /* r = D (D^{-1}b - D^{-1}A x) */
+    PetscCall(PCPolyMultiplyAdd_Private(
+      &poly->op, poly->op.copy, PETSC_FALSE,
+      &(PCPolyProduct){.alpha = 1.0, .u = poly->scaled, .beta = -1.0, .z = x, .d = poly->diagonal, .y = r}));
+  else PetscCall(MatResidual(pc->pmat, b, x, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -412,6 +455,11 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && !poly->nuser) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
+  if (poly->smoother && poly->op.copy && poly->op.inverse && !poly->op.input) {
+    if (!poly->diagonal) PetscCall(VecDuplicate(poly->op.inverse, &poly->diagonal));
+    PetscCall(VecCopy(poly->op.inverse, poly->diagonal));
+    PetscCall(VecReciprocal(poly->diagonal));
+  } else PetscCall(VecDestroy(&poly->diagonal));
   /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
   PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
   pc->ops->applyBA = powers == &IDRSPowers_Stream && !poly->op.matching ? PCApplyBA_Poly : NULL;
@@ -559,7 +607,8 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
-  PetscCall(VecDestroy(&poly->residual));
+  PetscCall(VecDestroy(&poly->diagonal));
+  PetscCall(VecDestroy(&poly->scaled));
   PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -577,6 +626,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_SMOOTH, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_RESIDUAL, NULL));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -622,8 +672,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is
   the diagonal of $\tilde A$, whose entries have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By
   default the set-up decides: if an entry of a row is more than ten times as large as its diagonal entry, it compares the
-  polynomials of both scalings on a random vector. For a system that you do not know well, begin with `-ksp_type idrs
-  -pc_type poly -pc_poly_degree 16`, and if it does not converge add `-ksp_idrs_s 8`.
+  polynomials of both scalings on a random vector. A smoother is scaled by the diagonal, unless you ask for a matching. For a system
+  that you do not know well, begin with `-ksp_type idrs -pc_type poly -pc_poly_degree 16`, and if it does not converge add
+  `-ksp_idrs_s 8`.
 
   In a row with |a_ii| <= 2e-4 max_j |a_ij| the diagonal entry counts as zero: D has max_j |a_ij| there, or 1 in a row of zeros.
   `-ksp_view` shows the number of such rows. A matrix without `MatGetRowMaxAbs()`, for example `MATSELL` or `MATSHELL`, has 1 in
@@ -655,10 +706,11 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for
   transposed applications. On a GPU new values do not go through the memory of the host if the permutation is kept.
 
-  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. If the products of
-  an application are in one kernel, the matrix keeps memory of the size of 32 vectors. The set-up needs one more vector for each
-  dimension of the Krylov space, at most 41 for degrees up to 40. It keeps them for new values if the products are in one kernel,
-  and frees them otherwise.
+  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. A smoother of
+  `PCAGGREGATION` keeps one more, or two with a copy. If the products of an application are in one kernel, the matrix keeps memory
+  of the size of 32 vectors. The set-up needs one more vector for each dimension of the Krylov space, at most 41 for degrees up to
+  40. It keeps them for new values if the products are in one kernel, or if it is a smoother and they take at most 128 MB, and frees
+  them otherwise.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M.
@@ -690,5 +742,6 @@ PetscErrorCode PCCreate_Poly(PC pc)
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, PCPolyFusedApply_Private));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, PCPolyGetPolynomial_Private));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_SMOOTH, PCPolySmooth_Private));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_RESIDUAL, PCPolyResidual_Private));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

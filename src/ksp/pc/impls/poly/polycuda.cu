@@ -25,7 +25,6 @@
 #include "../../../../sys/kernels/launch.cuh"
 #include "../../../../sys/kernels/rowsum.cuh"
 #include "polycopy.h"
-#include "polysmooth.h"
 
 /* Largest number of places of a copy per entry of the matrix, and an additional number for every matrix */
 #define PCPOLY_PADDING      1.5
@@ -36,11 +35,12 @@ typedef struct {
   PetscScalar        alpha, beta;
   const PetscScalar *u, *z, *d;
   PetscScalar       *y;
+  bool               adds;
 } PCPolyArrays;
 
 typedef struct {
   IDRSSellCopy    sell;
-  bool            columns, unit;
+  bool            columns;
   PetscReal       scale; /* of the values */
   int             multiprocessors;
   IDRSOffDiagonal off;  /* entries outside the diagonal block */
@@ -119,7 +119,7 @@ static PetscErrorCode PCPolyFindScale(PCPolyPrecision precision, const IDRSSourc
 }
 
 /*
-   Copies all rows as long rows, without slices. If a matrix has few rows with many entries, lanes process their rows too slowly.
+   Separates all rows as long rows, without slices. If a matrix has few rows with many entries, lanes process their rows too slowly.
    With a warp for each row the product takes the time of MatMult(), and the vector operations are in the same kernel
 */
 static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble nonzeros, IDRSSellCopy *sell, cudaStream_t stream,
@@ -135,13 +135,10 @@ static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble
   if (lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
   else *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
   if (!*why) PetscCall(IDRSSellSelectLongRows(&source->A, 0, &lengths, sell, stream, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSCompressedRowsFill(source, &sell->longrows, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the copy of the diagonal block, without columns if that needs less memory */
+/* Plans and allocates the copy of the diagonal block, without columns if that needs less memory */
 static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream,
                                          const char *why[])
 {
@@ -185,44 +182,72 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
     *why = "its rows are too uneven in length, or too wide";
   if (!*why) PetscCall(IDRSSellAllocate(sell, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyDispatch(copy->precision, packed->columns,
-                           [&](auto form) { return IDRSSellFill<decltype(form)>(source, sell, stream); }));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
   copy->bytes     = IDRSSellBytes(sell);
   copy->longbytes = (PetscLogDouble)sell->longrows.bytes;
   PetscCall(IDRSExceedsCache(copy->bytes + 3.0 * source->A.n * sizeof(PetscScalar), &sell->once));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse, PetscBool unit, const char *why[],
-                                            PetscBool *finite)
+/* Gets the diagonal block and its rows, or the reason why kernels cannot read them */
+static PetscErrorCode PCPolyGetRows(Mat A, Mat *block, IDRSCSR *csr, const char *why[])
+{
+  PetscErrorCode (*get)(Mat, IDRSCSR *);
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, IDRS_ROWS, &get));
+  if (!get) PetscCall(IDRSMatRuns(A, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSRowsGetBlocks(A, block, NULL, NULL));
+  PetscCall((*(get ? get : IDRSGetCSR))(*block, csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, const char *why[])
 {
   PCPolyCUDA  *packed;
   IDRSSource   source = {};
   cudaStream_t stream;
   int          device;
   Mat          block;
-  PetscErrorCode (*rows)(Mat, IDRSCSR *);
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&packed));
-  copy->data   = packed;
-  packed->unit = unit;
+  copy->data = packed;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&packed->multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, PCPOLY_ROWS, &rows));
-  if (!rows) PetscCall(IDRSMatRuns(A, why));
+  PetscCall(PCPolyGetRows(A, &block, &source.A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
-  PetscCall((*(rows ? rows : IDRSGetCSR))(block, &source.A));
-  source.unit = unit;
+  source.unit = copy->unit;
+  PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The host waits for the values, because the next product may read them before the end of the kernel before it, see
+   IDRSRing::Begin()
+*/
+static PetscErrorCode PCPolyCopyFill_CUDA(PCPolyCopy copy, Mat A, Vec inverse, const char *why[], PetscBool *finite)
+{
+  PCPolyCUDA  *packed = (PCPolyCUDA *)copy->data;
+  IDRSSource   source = {};
+  cudaStream_t stream;
+  Mat          block;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PCPolyGetRows(A, &block, &source.A, why));
+  source.unit = copy->unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
   source.scale = 1.0; /* until it is known */
   PetscCall(PCPolyFindScale(copy->precision, &source, 8 * packed->multiprocessors, stream, &packed->scale, finite));
   source.scale = packed->scale;
-  if (*finite) PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
-  if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
+  if (*finite) {
+    PetscCall(PCPolyDispatch(copy->precision, packed->columns,
+                             [&](auto form) { return IDRSSellFill<decltype(form)>(&source, &packed->sell, stream); }));
+    PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+  }
   if (inverse) PetscCall(VecRestoreArrayReadAndMemType(inverse, &source.inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -271,8 +296,8 @@ typedef struct {
 } PCPolyArguments;
 
 /*
-   Computes y = d (alpha u + beta D^{-1}A z). Reads A, u, z and d once, except entries of z that leave the caches before their next
-   use; writes y
+   Computes y = d (alpha u + beta D^{-1}A z), or y = y + alpha u + beta D^{-1}A z. Reads A, u, z and d or y once, except entries of
+   z that leave the caches before their next use; writes y
 */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1)
@@ -281,7 +306,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   const PetscScalar        alpha = arguments.vecs.alpha, beta = arguments.vecs.beta, scaled = arguments.scaled;
   const PetscScalar *const u = arguments.vecs.u, *const z = arguments.vecs.z, *const d = arguments.vecs.d;
   PetscScalar *const y    = arguments.vecs.y;
-  const bool         unit = arguments.unit, pairs = arguments.pairs;
+  const bool         unit = arguments.unit, pairs = arguments.pairs, adds = arguments.vecs.adds;
 
   extern __shared__ __align__(128) unsigned char rings[];
   uint32_t                                       row[2] = {0, 0};
@@ -322,6 +347,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         /* y_i = d_i (alpha u_i + beta z_i + beta sum_i) */
         ui.v[q] = alpha * ui.v[q] + beta * zi.v[q] + scaled * sum[q];
         if (d && row[q] < A.n) ui.v[q] *= d[row[q]];
+        if (adds && row[q] < A.n) ui.v[q] += y[row[q]];
       }
       if (pairs) IDRSStore<2>(y, row[0], A.n, ui);
       else {
@@ -337,8 +363,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
     const PetscInt    i       = A.longindices[k];
     const PetscScalar entries = IDRSWarpRowSum<8>(A.longrows, z, k);
 
-    if (threadIdx.x % IDRS_WARP == 0)
-      y[i] = (d ? d[i] : (PetscScalar)1.0) * (alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries);
+    if (threadIdx.x % IDRS_WARP == 0) {
+      const PetscScalar yi = (d ? d[i] : (PetscScalar)1.0) *
+                             (alpha * u[i] + (unit ? beta * z[i] : (PetscScalar)0.0) + scaled * entries);
+
+      y[i] = adds ? y[i] + yi : yi;
+    }
   }
 }
 
@@ -392,7 +422,7 @@ static PetscErrorCode PCPolyMultiplyDiagonal(PCPolyCopy copy, IDRSSends sends, c
 {
   const PCPolyCUDA   *packed    = (const PCPolyCUDA *)copy->data;
   const IDRSSellCopy *sell      = &packed->sell;
-  PCPolyArguments     arguments = {*arrays, arrays->beta / packed->scale, (bool)sell->once, packed->unit, !sell->A.perm, sends};
+  PCPolyArguments     arguments = {*arrays, arrays->beta / packed->scale, (bool)sell->once, (bool)copy->unit, !sell->A.perm, sends};
 
   PetscFunctionBegin;
   if (!IDRSAligned(arrays->z) || !IDRSAligned(arrays->u) || !IDRSAligned(arrays->y)) arguments.pairs = false;
@@ -412,8 +442,9 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
 {
   const PCPolyCUDA *packed = (const PCPolyCUDA *)copy->data;
   /* it ends with the connection of the processes */
-  const bool   halo = packed->halo && IDRSHaloIsValid(packed->off->halo), inplace = product->y == product->u;
-  PCPolyArrays arrays = {product->alpha, product->beta, NULL, NULL, NULL, NULL};
+  const bool halo = packed->halo && IDRSHaloIsValid(packed->off->halo), inplace = product->y == product->u,
+             changes  = inplace || product->adds;
+  PCPolyArrays arrays = {product->alpha, product->beta, NULL, NULL, NULL, NULL, (bool)product->adds};
   cudaStream_t stream;
   IDRSBoundary boundary;
 
@@ -423,20 +454,18 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
   PetscCall(IDRSGetArrayRead_CUDA(product->z, &arrays.z));
   if (product->d) PetscCall(IDRSGetArrayRead_CUDA(product->d, &arrays.d));
   if (!inplace) PetscCall(IDRSGetArrayRead_CUDA(product->u, &arrays.u));
-  PetscCall(IDRSGetArray_CUDA(product->y, inplace ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &arrays.y));
+  PetscCall(IDRSGetArray_CUDA(product->y, changes ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &arrays.y));
   if (inplace) arrays.u = arrays.y;
   PetscCall(PetscLogGpuTimeBegin());
   if (packed->sell.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
   if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, product->z, &arrays));
   PetscCall(PetscLogGpuTimeEnd());
-  if (inplace) PetscCall(VecRestoreArrayAndMemType(product->y, &arrays.y));
-  else {
-    PetscCall(VecRestoreArrayWriteAndMemType(product->y, &arrays.y));
-    PetscCall(VecRestoreArrayReadAndMemType(product->u, &arrays.u));
-  }
+  if (changes) PetscCall(VecRestoreArrayAndMemType(product->y, &arrays.y));
+  else PetscCall(VecRestoreArrayWriteAndMemType(product->y, &arrays.y));
+  if (!inplace) PetscCall(VecRestoreArrayReadAndMemType(product->u, &arrays.u));
   if (product->d) PetscCall(VecRestoreArrayReadAndMemType(product->d, &arrays.d));
   PetscCall(VecRestoreArrayReadAndMemType(product->z, &arrays.z));
-  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sell.A.n +
+  PetscCall(PetscLogGpuFlops(((copy->unit ? 6.0 : 5.0) + (product->d || product->adds ? 1.0 : 0.0)) * packed->sell.A.n +
                              4.0 * IDRS_WARP * (PetscLogDouble)packed->sell.slots +
                              2.0 * (PetscLogDouble)packed->sell.longrows.entries));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -445,6 +474,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
 // clang-format off
 const PCPolyCopyOps PCPolyCopies_CUDA = {
   PetscDesignatedInitializer(create, PCPolyCopyCreate_CUDA),
+  PetscDesignatedInitializer(fill, PCPolyCopyFill_CUDA),
   PetscDesignatedInitializer(connect, PCPolyCopyConnect_CUDA),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_CUDA),
   PetscDesignatedInitializer(destroy, PCPolyCopyDestroy_CUDA),

@@ -19,7 +19,10 @@
 
 #define PCPOLY_MAX_DEGREE 128
 
-/* The scaling and permutation of the matrix; auto: by the diagonal, or, if it is weak, the better of diagonal and matching */
+/*
+   The scaling and permutation of the matrix; auto: by the diagonal, or, if it is weak and the polynomial is not for a smoother, the
+   better of diagonal and matching. Coarse grids correct A, and not a permuted matrix
+*/
 typedef enum {
   PC_POLY_SCALING_AUTO,
   PC_POLY_SCALING_NONE,
@@ -108,8 +111,9 @@ typedef struct {
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
-  Vec             residual;   /* of a smoother, or NULL */
-  PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
+  Vec             diagonal;   /* D, for residuals of a smoother with a copy; or NULL */
+  Vec             scaled;     /* D^{-1}b of a smoother, or without a copy its residual; or NULL */
+  PCPolyVecs      vecs;       /* kept for new values if they are small, see PCPolySetUpRest_Private() */
   PCPolySteps     steps;      /* of the polynomial below */
   IDRSPolynomial  polynomial; /* for kernels of a solver */
   const char     *nocopy;     /* the reason why there is no copy, or NULL */
@@ -147,8 +151,8 @@ PETSC_INTERN PetscErrorCode PCPolyHasVec_Private(PC, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyFusedRuns_Private(PC, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyFusedApply_Private(PC, PetscScalar, Vec, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
-                                                     const char *[]);
+PETSC_INTERN PetscErrorCode PCPolyCopySetUp_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
+                                                    const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);
 
 /* polyroots.c */

@@ -45,7 +45,7 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {
   PC_Poly    *poly  = (PC_Poly *)pc->data;
-  PetscBool   known = PETSC_FALSE, mffd, largest;
+  PetscBool   known = PETSC_FALSE, mffd;
   PetscReal   most;
   Mat         A;
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
@@ -70,20 +70,15 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
-  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij|, in w, if a_ii is small; zeros in w if A does not support that maximum */
-  PetscCall(MatGetDiagonal(A, poly->op.t));
-  PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
-  if (!largest) PetscCall(IDRSVecZero(poly->op.w));
-  PetscCall(VecCopy(poly->op.t, poly->op.inverse));
-  PetscCall(VecReciprocal(poly->op.inverse));
-  PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
+  /* w: the largest entries of the rows */
+  PetscCall(IDRSRowsGetInverse(A, 0, NULL, poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
   IDRSCallAllreduce(MPI_IN_PLACE, &poly->small, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
   if (poly->matched) {
     if (!poly->op.input) PetscCall(VecDuplicate(poly->op.w, &poly->op.input));
     /* D^{-1} P Dr P^T */
     PetscCall(VecPointwiseMult(poly->op.input, poly->op.inverse, poly->op.matching->permuted));
   }
-  if (poly->scaling == PC_POLY_SCALING_AUTO && !match) {
+  if (poly->scaling == PC_POLY_SCALING_AUTO && !match && !poly->smoother) {
     /* most = max_ij |a_ij| / |a_ii| */
     PetscCall(IDRSVecPointwiseMult(poly->op.w, poly->op.inverse, poly->op.w));
     PetscCall(VecNorm(poly->op.w, NORM_INFINITY, &most));
@@ -119,24 +114,32 @@ PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
 }
 
 /*
-   PCPolyCopyCreate_Private - Creates the copy of an operator D^{-1}A with values of this precision; NULL and the reason if there is
-   none for this matrix. unit: all diagonal entries of D^{-1}A are 1
+   PCPolyCopySetUp_Private - Creates the copy of an operator D^{-1}A with values of this precision, or computes the values of the
+   last copy again; NULL and the reason if there is none for this matrix. unit: all diagonal entries of D^{-1}A are 1
+
+   The layout of a copy depends only on what is compared here: on the pattern, on the precision, and on `unit`, because no other
+   entries are omitted
 */
-PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *newcopy,
-                                        const char *why[])
+PetscErrorCode PCPolyCopySetUp_Private(const PCPolyOperator *op, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *copy,
+                                       const char *why[])
 {
-  PetscInt    bad[2]; /* flags: no copy; not finite */
-  PetscBool   cusparse, cuda, finite = PETSC_TRUE;
-  IDRSMemory  place;
-  PetscMPIInt size;
+  PetscInt     bad[2]; /* flags: no copy; not finite */
+  PetscBool    cusparse, cuda, finite = PETSC_TRUE;
+  IDRSMatState state;
+  IDRSMemory   place;
+  PetscMPIInt  size;
   void (*rows)(void);
 
   PetscFunctionBegin;
-  *newcopy = NULL;
+  *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)op->A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)op->w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(IDRSMatWhere(op->A, &place));
-  PetscCall(PetscObjectQueryFunction((PetscObject)op->A, PCPOLY_ROWS, &rows));
+  PetscCall(PetscObjectQueryFunction((PetscObject)op->A, IDRS_ROWS, &rows));
+  PetscCall(IDRSMatGetState(op->A, &state));
+  if (*copy && ((*copy)->state.id != state.id || (*copy)->state.pattern != state.pattern || (*copy)->precision != precision ||
+                (*copy)->unit != unit))
+    PetscCall(PCPolyCopyDestroy_Private(copy));
   if (!cusparse && !rows) *why = "the matrix is not of type aijcusparse";
   else if (!rows && place == IDRS_MEMORY_HOST) *why = "the matrix is bound to the CPU";
   else if (!cuda) *why = "its vectors are not of type cuda";
@@ -144,11 +147,14 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   else *why = "this library was built without CUDA";
 #else
   else {
-    *why = NULL;
-    PetscCall(PetscNew(newcopy));
-    (*newcopy)->ops       = &PCPolyCopies_CUDA;
-    (*newcopy)->precision = precision;
-    PetscCall((*newcopy)->ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));
+    if (!*copy) {
+      PetscCall(PetscNew(copy));
+      (*copy)->ops       = &PCPolyCopies_CUDA;
+      (*copy)->precision = precision;
+      (*copy)->unit      = unit;
+      PetscCall((*copy)->ops->create(*copy, op->A, why));
+    }
+    if (!*why) PetscCall((*copy)->ops->fill(*copy, op->A, op->inverse, why, &finite));
   }
 #endif
   /* If one process has no copy, or entries that its precision does not hold, no process has one */
@@ -158,17 +164,20 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   if (bad[0] && !*why) *why = "another process has no copy";
   if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)op->A), &size));
-  if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
-  else if (size > 1) PetscCall((*newcopy)->ops->connect(*newcopy, op->A));
+  if (*why) PetscCall(PCPolyCopyDestroy_Private(copy));
+  else {
+    if (size > 1) PetscCall((*copy)->ops->connect(*copy, op->A));
+    (*copy)->state = state; /* only now it is complete, also for a set-up after an error */
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyMultiplyAdd_Private - Computes y = d (alpha u + beta D^{-1}A z), or with A^T; by the copy unless it is NULL */
+/* PCPolyMultiplyAdd_Private - Computes the product of a factor, or with A^T; by the copy unless it is NULL */
 PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PCPolyCopy copy, PetscBool transpose,
                                          const PCPolyProduct *product)
 {
   const PetscScalar alpha = product->alpha, beta = product->beta;
-  Vec               u = product->u, y = product->y, t = y == u ? op->t : y;
+  Vec               u = product->u, y = product->y, t = y == u || product->adds ? op->t : y;
 
   PetscFunctionBegin;
   if (copy && !transpose) {
@@ -181,8 +190,9 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PCPolyCopy co
   if (transpose) PetscCall(IDRSMatMultTranspose(op->A, product->z, t));
   else PetscCall(MatMult(op->A, product->z, t));
   if (op->inverse) PetscCall(IDRSVecPointwiseMult(t, op->inverse, t));
-  /* y = alpha u + beta t */
-  if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
+  /* y = alpha u + beta t, or added to y */
+  if (product->adds) PetscCall(VecAXPBYPCZ(y, alpha, beta, 1.0, u, t));
+  else if (y == u) PetscCall(VecAXPBY(y, beta, alpha, t));
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));
   if (product->d) PetscCall(IDRSVecPointwiseMult(y, product->d, y));

@@ -36,20 +36,24 @@ PetscErrorCode PCPolyGetPowers_Private(const PCPolyOperator *op, Vec x, Vec y, c
 }
 
 /*
-   PCPolySetUpCopy_Private - Creates the copy of the operator in this precision, or in a wider one, unless all products of an
+   PCPolySetUpCopy_Private - Sets up the copy of the operator in this precision, or in a wider one, unless all products of an
    application are in one kernel, which fewer bytes of the matrix would not make faster
 */
 PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
 {
   PC_Poly             *poly = (PC_Poly *)pc->data;
   PCPolyOperator      *op   = &poly->op;
+  PCPolyCopy           copy = op->copy; /* of the last set-up, or NULL */
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyCopyDestroy_Private(&op->copy));
+  op->copy = NULL;
   PetscCall(PCPolyGetPowers_Private(op, op->w, op->w, &powers));
-  if (powers && powers->scales) poly->nocopy = "it is so small that fewer bytes do not make products faster";
-  else PetscCall(PCPolyCopyCreate_Private(op, (PetscBool)(op->inverse && !poly->small), precision, &op->copy, &poly->nocopy));
+  op->copy = copy;
+  if (powers && powers->scales) {
+    poly->nocopy = "it is so small that fewer bytes do not make products faster";
+    PetscCall(PCPolyCopyDestroy_Private(&op->copy));
+  } else PetscCall(PCPolyCopySetUp_Private(op, (PetscBool)(op->inverse && !poly->small), precision, &op->copy, &poly->nocopy));
   if (poly->nocopy) PetscCall(PetscInfo(pc, "The operator has no copy: %s\n", poly->nocopy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

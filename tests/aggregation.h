@@ -186,6 +186,42 @@ static inline PetscErrorCode SystemFor(Mat A, Vec *b, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Converts a step P to MATAIJ. P of a MATSHELL times the numbers of its columns, from 1 on, is the column of each row, or 0 */
+static inline PetscErrorCode StepConvert(Mat step, Mat *P)
+{
+  PetscScalar *numbers;
+  PetscInt     begin, end, m, n, M, N;
+  PetscBool    shell;
+  Vec          columns, rows;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)step, MATSHELL, &shell));
+  if (!shell) {
+    PetscCall(MatConvert(step, MATAIJ, MAT_INITIAL_MATRIX, P));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetLocalSize(step, &m, &n));
+  PetscCall(MatGetSize(step, &M, &N));
+  PetscCall(MatCreateVecs(step, &columns, &rows));
+  PetscCall(VecGetOwnershipRange(columns, &begin, NULL));
+  PetscCall(VecGetArrayWrite(columns, &numbers));
+  for (PetscInt c = 0; c < n; c++) numbers[c] = begin + c + 1;
+  PetscCall(VecRestoreArrayWrite(columns, &numbers));
+  PetscCall(MatMult(step, columns, rows));
+  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, m, n, M, N, 1, NULL, 1, NULL, P));
+  PetscCall(VecGetOwnershipRange(rows, &begin, &end));
+  PetscCall(VecGetArray(rows, &numbers));
+  for (PetscInt i = begin; i < end; i++) {
+    const PetscInt column = (PetscInt)PetscRealPart(numbers[i - begin]) - 1;
+
+    if (column >= 0) PetscCall(MatSetValue(*P, i, column, 1.0, INSERT_VALUES));
+  }
+  PetscCall(VecRestoreArray(rows, &numbers));
+  PetscCall(MatAssemble(*P));
+  PetscCall(DestroyAll(&columns, &rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Gets the matrix of a level as a MATAIJ, and the step from the next coarser level, unless P is NULL. Level 0 is the coarsest */
 static inline PetscErrorCode LevelGet(PC pc, PetscInt l, Mat *A, Mat *P)
 {
@@ -198,7 +234,7 @@ static inline PetscErrorCode LevelGet(PC pc, PetscInt l, Mat *A, Mat *P)
   PetscCall(MatConvert(from, MATAIJ, MAT_INITIAL_MATRIX, A));
   if (P) {
     PetscCall(PCMGGetInterpolation(pc, l, &from));
-    PetscCall(MatConvert(from, MATAIJ, MAT_INITIAL_MATRIX, P));
+    PetscCall(StepConvert(from, P));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

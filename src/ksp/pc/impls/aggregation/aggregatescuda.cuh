@@ -52,7 +52,9 @@ PETSC_INTERN PetscErrorCode AggregatesMatrixGetMat_CUDA(const AggregatesMatrix *
 PETSC_INTERN PetscErrorCode AggregatesMatrixGetShell_CUDA(AggregatesMatrix *, Mat *);
 PETSC_INTERN PetscErrorCode AggregatesGetFull_CUDA(Mat, Mat *);
 PETSC_INTERN PetscErrorCode AggregatesGetCSR_CUDA(Mat, IDRSCSR *);
-PETSC_INTERN PetscErrorCode AggregationInvert_CUDA(Mat, Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode AggregationInverseBegin_CUDA(Mat, AggregationInverse *);
+PETSC_INTERN PetscErrorCode AggregationInverseEnd_CUDA(Mat, AggregationInverse *, Mat *, PetscBool *);
+PETSC_INTERN PetscErrorCode AggregationInverseDestroy_CUDA(AggregationInverse *);
 PETSC_INTERN PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *, size_t, AggregatesCUDA *, cudaStream_t, const char *[]);
 
 static inline unsigned int CountBlocks(size_t threads)

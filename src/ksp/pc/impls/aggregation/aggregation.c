@@ -35,10 +35,10 @@ typedef struct {
   const AggregatesOps *ops;
   AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
   PetscInt             count;
-  PetscBool            plain;      /* cycle.c makes the cycles, not PCMG */
-  Mat                  transposed; /* the transposed inverse of the coarsest matrix, or NULL */
-  AggregationCycle     small;      /* a kernel with the cycles of all small levels, or NULL */
-  PetscInt             smalls;     /* number of these levels */
+  PetscBool            plain; /* cycle.c makes the cycles, not PCMG */
+  AggregationCoarsest  coarsest;
+  AggregationCycle     small;  /* a kernel with the cycles of all small levels, or NULL */
+  PetscInt             smalls; /* number of these levels */
   /* functions of PCMG, which the functions of this type call */
   PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer), (*apply)(PC, Vec, Vec);
   PetscErrorCode (*applyrichardson)(PC, Vec, Vec, Vec, PetscReal, PetscReal, PetscReal, PetscInt, PetscBool, PetscInt *,
@@ -65,9 +65,10 @@ static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
 {
   PetscFunctionBegin;
   aggregation->plain = PETSC_FALSE;
-  PetscCall(MatDestroy(&aggregation->transposed));
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
+  PetscCall((*AggregationCycles_CUDA.destroyinverse)(&aggregation->coarsest.inverse));
+  aggregation->coarsest.transposed = NULL;
 #endif
   for (; aggregation->count > 0; aggregation->count--) {
     AggregationLevel *level = &aggregation->level[aggregation->count - 1];
@@ -242,7 +243,7 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
   if (own) PetscCall(PCSetType(inner, PCNONE)); /* the solver of earlier levels */
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (device && size == 1 && N <= AGGREGATION_COARSEST) {
-    PetscCall(PCAggregationSetInverse_Private(inner, &PCAggregationGet(pc)->transposed));
+    PetscCall(PCAggregationSetInverse_Private(inner, &PCAggregationGet(pc)->coarsest));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
@@ -438,6 +439,9 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
     if (needs[0] || needs[1]) PetscCall((*aggregation->ops->entries)(A, &A));
     PetscCall(KSPSetOperators(level->smoothd, A, A));
   }
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PCAggregationBeginInverse_Private(pc, aggregation->level[aggregation->count - 1].A, &aggregation->coarsest));
+#endif
   PetscCall((*aggregation->setup)(pc));
   PetscCall(PCAggregationIsPlain_Private(pc, &aggregation->plain));
   /* PCMGSetType() sets PCMG's function, or none */
@@ -448,7 +452,7 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
   if (aggregation->plain && aggregation->ops == &Aggregates_CUDA)
-    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->transposed, &aggregation->small, &aggregation->smalls));
+    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->coarsest, &aggregation->small, &aggregation->smalls));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

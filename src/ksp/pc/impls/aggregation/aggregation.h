@@ -59,6 +59,13 @@ PETSC_INTERN void      GridSetBoxes_Private(Grid *);
 #define AGGREGATES_PASSES 3
 #define AGGREGATES_ROUNDS 12
 
+/* The inverse of the coarsest matrix on a GPU, and the transposed inverse that it has computed last, or NULL */
+typedef struct _n_AggregationInverse *AggregationInverse;
+typedef struct {
+  AggregationInverse inverse;
+  Mat                transposed;
+} AggregationCoarsest;
+
 /* A kernel that makes the visits of small levels */
 typedef struct _n_AggregationCycle *AggregationCycle;
 
@@ -70,18 +77,21 @@ typedef struct {
 } AggregationStep;
 
 typedef struct {
-  /* makes the kernel, or sets the reason why it does not support these levels; the matrix is the one of `invert` */
+  /* makes the kernel, or sets the reason why it does not support these levels; the matrix is the one of `invertend` */
   PetscErrorCode (*create)(PetscInt, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
   PetscErrorCode (*apply)(AggregationCycle, PetscInt, Vec, Vec); /* visits of the highest level from x = 0 */
   PetscErrorCode (*destroy)(AggregationCycle *);
-  /* computes the transposed inverse of the coarsest matrix; false if it is not finite. If it is singular, see inversecuda.cu */
-  PetscErrorCode (*invert)(Mat, Mat, PetscBool *);
+  /* begin and end to compute the transposed inverse of a matrix; false if it is not finite. If it is singular, see inversecuda.cu */
+  PetscErrorCode (*invertbegin)(Mat, AggregationInverse *);
+  PetscErrorCode (*invertend)(Mat, AggregationInverse *, Mat *, PetscBool *);
+  PetscErrorCode (*destroyinverse)(AggregationInverse *);
 } AggregationCycleOps;
 
 /* With CUDA only */
 PETSC_INTERN const AggregationCycleOps AggregationCycles_CUDA;
-PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, Mat *, AggregationCycle *, PetscInt *);
+PETSC_INTERN PetscErrorCode            PCAggregationBeginInverse_Private(PC, Mat, AggregationCoarsest *);
+PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, AggregationCoarsest *, AggregationCycle *, PetscInt *);
 
-PETSC_INTERN PetscErrorCode PCAggregationSetInverse_Private(PC, Mat *);
+PETSC_INTERN PetscErrorCode PCAggregationSetInverse_Private(PC, AggregationCoarsest *);
 PETSC_INTERN PetscErrorCode PCAggregationIsPlain_Private(PC, PetscBool *);
 PETSC_INTERN PetscErrorCode PCAggregationVisit_Private(PC, AggregationCycle, PetscInt, PetscInt, PetscInt, Vec, Vec);

@@ -100,51 +100,76 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
 /* The solver of the coarsest level on a GPU: the product with its inverse, which is faster than two triangular solves */
 static PetscErrorCode PCSetUp_Inverse(PC pc)
 {
-  Mat      *transposed, block;
-  PetscInt  n;
-  PetscBool finite;
+  AggregationCoarsest *coarsest;
+  PetscBool            finite;
+  Mat                  block;
 
   PetscFunctionBegin;
-  PetscCall(PCShellGetContext(pc, (void *)&transposed));
+  PetscCall(PCShellGetContext(pc, (void *)&coarsest));
   PetscCall(IDRSRowsGetBlocks(pc->pmat, &block, NULL, NULL));
-  PetscCall(MatGetSize(block, &n, NULL));
-  PetscCall(MatDestroy(transposed));
-  PetscCall(MatCreateSeqDenseCUDA(PETSC_COMM_SELF, n, n, NULL, transposed));
-  PetscCall((*AggregationCycles_CUDA.invert)(block, *transposed, &finite));
+  PetscCall((*AggregationCycles_CUDA.invertend)(block, &coarsest->inverse, &coarsest->transposed, &finite));
   PetscCall(PCSetFailedReason(pc, finite ? PC_NOERROR : PC_FACTOR_OTHER));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApply_Inverse(PC pc, Vec x, Vec y)
 {
-  Mat *transposed;
+  AggregationCoarsest *coarsest;
 
   PetscFunctionBegin;
-  PetscCall(PCShellGetContext(pc, (void *)&transposed));
-  PetscCall(MatMultTranspose(*transposed, x, y));
+  PetscCall(PCShellGetContext(pc, (void *)&coarsest));
+  PetscCall(MatMultTranspose(coarsest->transposed, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApplyTranspose_Inverse(PC pc, Vec x, Vec y)
 {
-  Mat *transposed;
+  AggregationCoarsest *coarsest;
 
   PetscFunctionBegin;
-  PetscCall(PCShellGetContext(pc, (void *)&transposed));
-  PetscCall(MatMult(*transposed, x, y));
+  PetscCall(PCShellGetContext(pc, (void *)&coarsest));
+  PetscCall(MatMult(coarsest->transposed, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCAggregationSetInverse_Private - Makes a PC the product with the inverse of its matrix. The caller destroys *transposed */
-PetscErrorCode PCAggregationSetInverse_Private(PC pc, Mat *transposed)
+/* PCAggregationSetInverse_Private - Makes a PC the product with the inverse of its matrix. The caller destroys the inverse */
+PetscErrorCode PCAggregationSetInverse_Private(PC pc, AggregationCoarsest *coarsest)
 {
   PetscFunctionBegin;
   PetscCall(PCSetType(pc, PCSHELL));
   PetscCall(PCShellSetName(pc, "inverse of the matrix"));
-  PetscCall(PCShellSetContext(pc, transposed));
+  PetscCall(PCShellSetContext(pc, coarsest));
   PetscCall(PCShellSetSetUp(pc, PCSetUp_Inverse));
   PetscCall(PCShellSetApply(pc, PCApply_Inverse));
   PetscCall(PCShellSetApplyTranspose(pc, PCApplyTranspose_Inverse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets `is` if the solver of the coarsest level is this inverse */
+static PetscErrorCode SolverIsInverse(PC pc, const AggregationCoarsest *coarsest, PetscBool *is)
+{
+  const KSP ksp     = ((PC_MG *)pc->data)->levels[0]->smoothd;
+  void     *context = NULL;
+  PetscBool preonly;
+  PC        coarse;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetPC(ksp, &coarse));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &preonly));
+  PetscCall(PetscObjectTypeCompare((PetscObject)coarse, PCSHELL, is));
+  if (*is) PetscCall(PCShellGetContext(coarse, &context));
+  *is = (PetscBool)(preonly && context == coarsest);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCAggregationBeginInverse_Private - Begins to invert A of the coarsest level, if this is its solver */
+PetscErrorCode PCAggregationBeginInverse_Private(PC pc, Mat A, AggregationCoarsest *coarsest)
+{
+  PetscBool is;
+
+  PetscFunctionBegin;
+  PetscCall(SolverIsInverse(pc, coarsest, &is));
+  if (is && ((PC_MG *)pc->data)->nlevels > 1) PetscCall((*AggregationCycles_CUDA.invertbegin)(A, &coarsest->inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,23 +177,18 @@ PetscErrorCode PCAggregationSetInverse_Private(PC pc, Mat *transposed)
    PCAggregationSetUpSmall_Private - Makes the kernel for the small levels, if there are some, and it supports them. All
    smoothers are plain
 */
-PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, Mat *transposed, AggregationCycle *small, PetscInt *smalls)
+PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coarsest, AggregationCycle *small, PetscInt *smalls)
 {
   PC_MG_Levels  **levels = ((PC_MG *)pc->data)->levels;
   const PetscInt  count  = ((PC_MG *)pc->data)->nlevels;
   const char     *why    = NULL;
   AggregationStep step[AGGREGATION_LEVELS];
-  Mat            *context = NULL;
-  PetscBool       preonly, shell;
-  PC              coarse;
+  PetscBool       inverse;
 
   PetscFunctionBegin;
   *smalls = 0;
-  PetscCall(KSPGetPC(levels[0]->smoothd, &coarse));
-  PetscCall(PetscObjectTypeCompare((PetscObject)levels[0]->smoothd, KSPPREONLY, &preonly));
-  PetscCall(PetscObjectTypeCompare((PetscObject)coarse, PCSHELL, &shell));
-  if (shell) PetscCall(PCShellGetContext(coarse, (void *)&context));
-  if (!preonly || context != transposed || !*transposed) why = "the coarsest level has another solver";
+  PetscCall(SolverIsInverse(pc, coarsest, &inverse));
+  if (!inverse || !coarsest->transposed) why = "the coarsest level has another solver";
   for (PetscInt l = 1; l < count && !why; l++) {
     PetscInt N;
     PC       poly;
@@ -182,7 +202,7 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, Mat *transposed, Aggregati
     PetscUseMethod(poly, IDRS_POLYNOMIAL, (PC, Vec, const IDRSPolynomial **), (poly, levels[l]->r, &step[l].polynomial));
     *smalls = l + 1;
   }
-  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, *transposed, small, &why));
+  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, coarsest->transposed, small, &why));
   if (why) {
     PetscCall(PetscInfo(pc, "Small levels are not in one kernel: %s\n", why));
     *smalls = 0;

@@ -293,6 +293,8 @@ const AggregationCycleOps AggregationCycles_CUDA = {
   PetscDesignatedInitializer(create, AggregationCycleCreate_CUDA),
   PetscDesignatedInitializer(apply, AggregationCycleApply_CUDA),
   PetscDesignatedInitializer(destroy, AggregationCycleDestroy_CUDA),
-  PetscDesignatedInitializer(invert, AggregationInvert_CUDA),
+  PetscDesignatedInitializer(invertbegin, AggregationInverseBegin_CUDA),
+  PetscDesignatedInitializer(invertend, AggregationInverseEnd_CUDA),
+  PetscDesignatedInitializer(destroyinverse, AggregationInverseDestroy_CUDA),
 };
 // clang-format on

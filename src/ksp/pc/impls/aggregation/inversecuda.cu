@@ -18,7 +18,7 @@
 #define INVERSE_ROWS    640 /* for which arrays in shared memory have places */
 #define INVERSE_WARPS   (INVERSE_THREADS / IDRS_WARP)
 
-/* What the block with column k gives to all others in a step; two of them take turns */
+/* The numbers that the block with column k gives to all others in a step; two of them take turns */
 typedef struct {
   PetscScalar f[INVERSE_ROWS]; /* 1 / m_pk in place of f_p */
   int         row;             /* p, or -1 for none */
@@ -148,50 +148,114 @@ static __global__ void __launch_bounds__(INVERSE_THREADS, 1)
   }
 }
 
-/* AggregationInvert_CUDA - Inverts A into the transposed inverse, a MATSEQDENSECUDA. `finite` is false if an entry of A or of the inverse is not finite */
-PetscErrorCode AggregationInvert_CUDA(Mat A, Mat transposed, PetscBool *finite)
+struct _n_AggregationInverse {
+  Mat              transposed; /* MATSEQDENSECUDA: the transposed inverse */
+  PetscInt         n;
+  int              blocks; /* of the cluster */
+  size_t           shared; /* bytes of each */
+  PetscScalar     *memory; /* if the shared memory is too small, else NULL */
+  InverseStep     *steps;
+  int             *bad;
+  cudaStream_t     stream; /* so that the set-up of other levels goes on meanwhile */
+  cudaEvent_t      event;  /* A is there */
+  PetscObjectId    id;     /* of A, and its state */
+  PetscObjectState state;
+};
+
+static PetscErrorCode InverseCreate(PetscInt n, AggregationInverse *newinverse)
+{
+  AggregationInverse inverse;
+  PetscDeviceContext dctx;
+  size_t             available;
+  int                clusters = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(newinverse));
+  inverse    = *newinverse;
+  inverse->n = n;
+  PetscCall(MatCreateSeqDenseCUDA(PETSC_COMM_SELF, n, n, NULL, &inverse->transposed));
+  for (inverse->blocks = IDRS_CLUSTER_BLOCKS; inverse->blocks > 1; inverse->blocks /= 2) {
+    PetscCallCUDA(IDRSGetClusters(InverseKernel, inverse->blocks, INVERSE_THREADS, &clusters, &available));
+    if (clusters) break;
+  }
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  inverse->shared = (size_t)((n + inverse->blocks - 1) / inverse->blocks) * n * sizeof(PetscScalar);
+  if (inverse->blocks == 1 || inverse->shared > available) {
+    PetscCall(
+      PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, inverse->blocks * inverse->shared / sizeof(PetscScalar), &inverse->memory));
+    inverse->shared = 0;
+  }
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2, &inverse->steps));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &inverse->bad));
+  PetscCallCUDA(cudaStreamCreateWithFlags(&inverse->stream, cudaStreamNonBlocking));
+  PetscCallCUDA(cudaEventCreateWithFlags(&inverse->event, cudaEventDisableTiming));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode AggregationInverseDestroy_CUDA(AggregationInverse *inverse)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!*inverse) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaStreamSynchronize((*inverse)->stream));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, (*inverse)->bad));
+  PetscCall(PetscDeviceFree(dctx, (*inverse)->steps));
+  PetscCall(PetscDeviceFree(dctx, (*inverse)->memory));
+  PetscCallCUDA(cudaEventDestroy((*inverse)->event));
+  PetscCallCUDA(cudaStreamDestroy((*inverse)->stream));
+  PetscCall(MatDestroy(&(*inverse)->transposed));
+  PetscCall(PetscFree(*inverse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregationInverseBegin_CUDA - Begins to invert A, in the inverse of a matrix of the same size or a new one */
+PetscErrorCode AggregationInverseBegin_CUDA(Mat A, AggregationInverse *newinverse)
 {
   IDRSCSR             csr;
-  PetscScalar        *entries, *memory = NULL;
-  InverseStep        *steps;
-  int                *bad, found, clusters = 0, blocks;
-  size_t              available, shared;
+  AggregationInverse  inverse;
+  PetscScalar        *entries;
   cudaStream_t        stream;
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t  config;
-  PetscDeviceContext  dctx;
 
   PetscFunctionBegin;
   PetscCall(AggregatesGetCSR_CUDA(A, &csr));
   PetscCheck(csr.n <= INVERSE_ROWS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " rows", csr.n);
-  *finite = PETSC_TRUE;
+  if (*newinverse && (*newinverse)->n != csr.n) PetscCall(AggregationInverseDestroy_CUDA(newinverse));
+  if (!*newinverse) PetscCall(InverseCreate(csr.n, newinverse));
+  inverse = *newinverse;
+  PetscCall(PetscObjectGetId((PetscObject)A, &inverse->id));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &inverse->state));
   if (!csr.n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  for (blocks = IDRS_CLUSTER_BLOCKS; blocks > 1; blocks /= 2) {
-    PetscCallCUDA(IDRSGetClusters(InverseKernel, blocks, INVERSE_THREADS, &clusters, &available));
-    if (clusters) break;
-  }
-  shared = (size_t)((csr.n + blocks - 1) / blocks) * csr.n * sizeof(PetscScalar);
-  if (blocks == 1 || shared > available) {
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * shared / sizeof(PetscScalar), &memory));
-    shared = 0;
-  }
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2, &steps));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &bad));
-  PetscCall(MatDenseCUDAGetArrayWrite(transposed, &entries));
-  PetscCallCUDA(cudaMemsetAsync(entries, 0, (size_t)csr.n * csr.n * sizeof(*entries), stream));
-  config = IDRSClusterConfig(1, (unsigned int)blocks, INVERSE_THREADS, shared, stream, attributes);
-  if (blocks == 1) config.numAttrs = 0; /* the GPU has no clusters */
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(cudaLaunchKernelEx(&config, InverseKernel, csr, memory, steps, entries, bad));
-  PetscCall(PetscLogGpuTimeEnd());
+  PetscCallCUDA(cudaEventRecord(inverse->event, stream));
+  PetscCallCUDA(cudaStreamWaitEvent(inverse->stream, inverse->event, 0));
+  PetscCall(MatDenseCUDAGetArrayWrite(inverse->transposed, &entries));
+  PetscCallCUDA(cudaMemsetAsync(entries, 0, (size_t)csr.n * csr.n * sizeof(*entries), inverse->stream));
+  PetscCallCUDA(cudaMemsetAsync(inverse->bad, 0, sizeof(*inverse->bad), inverse->stream));
+  config = IDRSClusterConfig(1, (unsigned int)inverse->blocks, INVERSE_THREADS, inverse->shared, inverse->stream, attributes);
+  if (inverse->blocks == 1) config.numAttrs = 0; /* the GPU has no clusters */
+  PetscCallCUDA(cudaLaunchKernelEx(&config, InverseKernel, csr, inverse->memory, inverse->steps, entries, inverse->bad));
+  PetscCall(MatDenseCUDARestoreArrayWrite(inverse->transposed, &entries));
   PetscCall(PetscLogGpuFlops(2.0 * csr.n * csr.n * csr.n));
-  PetscCall(CopyToHost(1, bad, &found, stream));
-  PetscCall(MatDenseCUDARestoreArrayWrite(transposed, &entries));
-  PetscCall(PetscDeviceFree(dctx, bad));
-  PetscCall(PetscDeviceFree(dctx, steps));
-  PetscCall(PetscDeviceFree(dctx, memory));
-  *finite = (PetscBool)!found;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregationInverseEnd_CUDA - Waits for the inverse of A. `finite` is false if an entry of A or of the inverse is not finite */
+PetscErrorCode AggregationInverseEnd_CUDA(Mat A, AggregationInverse *inverse, Mat *transposed, PetscBool *finite)
+{
+  PetscObjectId    id;
+  PetscObjectState state;
+  int              bad = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)A, &id));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  if (!*inverse || (*inverse)->id != id || (*inverse)->state != state) PetscCall(AggregationInverseBegin_CUDA(A, inverse));
+  if ((*inverse)->n) PetscCall(CopyToHost(1, (*inverse)->bad, &bad, (*inverse)->stream));
+  *finite     = (PetscBool)!bad;
+  *transposed = (*inverse)->transposed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

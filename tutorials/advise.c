@@ -577,7 +577,8 @@ static PetscErrorCode PreconditionerRead(Advice *advice)
   PetscCall(PetscStrcmp(advice->pctype, "matching", &matching));
   PetscCall(PetscStrcmp(advice->pcoptions, "gamg:poly", &old));
   PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s: %s", advice->pcoptions,
-             old ? "gone since version 0.5, use aggregation" : "after a colon poly has a degree, and matching a second preconditioner");
+             old ? "gone since version 0.5, use aggregation"
+                 : "after a colon poly has a degree, and matching a second preconditioner");
   option = poly ? "-pc_poly_degree" : "-matching_pc_type";
   PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
   PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,

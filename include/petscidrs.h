@@ -1,8 +1,8 @@
 /*
    Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the solver KSPOFFLOAD of copies on a GPU, the
    preconditioners PCPOLY (polynomials), PCAGGREGATION (multigrid), PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum
-   product matchings), the type PCGAMGPATTERN of PCGAMG, the factorization package MATSOLVERPETSCIDRS, matrices MATAIJSTREAM that
-   are streamed from host memory, matrix powers, and scatters PETSCSFNCCL from GPU to GPU
+   product matchings), the factorization package MATSOLVERPETSCIDRS, matrices MATAIJSTREAM that are streamed from host memory,
+   matrix powers, and scatters PETSCSFNCCL from GPU to GPU
 */
 #pragma once
 
@@ -19,8 +19,6 @@
 #define PCMATCHING    "matching"
 #define PCAGGREGATION "aggregation"
 #define PETSCSFNCCL   "nccl"
-
-#define PCGAMGPATTERN "pattern"
 
 #define MATSOLVERPETSCIDRS "petscidrs"
 
@@ -132,3 +130,4 @@ PETSCIDRS_GONE(PCPolyGetResidual, PC, "PCView()");
     #undef PETSCIDRS_GONE
   #endif
 #endif
+#define PCGAMGPATTERN PCGAMGPATTERN_is_gone_use_PCAGGREGATION /* no variable has this name: an error of the compiler */

@@ -90,7 +90,7 @@ def solutions():
             x, info = idrs(system, rhs, rtol=1e-10, s=s, M=M)
             assert info == 0 and residual(system, x, rhs) <= 1.01e-10, (system.shape, s, M, info, residual(system, x, rhs))
             assert np.linalg.norm(x - direct) <= 1e-4 * np.linalg.norm(direct), (system.shape, s, M)
-    for M in (None, 'gamg'):
+    for M in (None, 'aggregation', 'gamg'):
         x, info = idrs(A, b, rtol=1e-10, M=M)
         assert info == 0 and np.linalg.norm(x - exact) <= 1e-7 * np.linalg.norm(exact)
 
@@ -498,7 +498,7 @@ def check_arrays(library, system, device):
         assert residual(A, host(solver.solve(rhs)[0]), b) <= 1.01e-9
         raises(ValueError, 'x0 is a', solver.solve, rhs, rhs[1:])
         raises(ValueError, 'b contains NaN', solver.solve, rhs * float('nan'))
-    for M in ('ilu', 'poly', 'matching', 'gamg', None):
+    for M in ('ilu', 'poly', 'matching', 'aggregation', 'gamg', None):
         x, info = idrs(system, rhs, M=M, rtol=1e-9)
         assert info == 0 and residual(A, host(x), b) <= 1.01e-9, M
     seen = []

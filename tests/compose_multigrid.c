@@ -1,6 +1,6 @@
 static char help[] = "PCPOLY as the smoother of PCGAMG and PCMG for convection and diffusion in 3-D: the number of iterations\n\
 does not grow with the grid, for all outer methods. Systems with difficult coarse grids converge or fail\n\
-as expected. Type pattern of PCGAMG.\n\n";
+as expected.\n\n";
 
 #include "systems.h"
 #include <petscdmda.h>
@@ -85,9 +85,8 @@ static PetscErrorCode SolverCreateCube(Convected *convected, PetscInt m, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The smoother and the degrees of tutorials/multigrid.options */
+/* The smoother of docs/multigrid.md */
 #define SMOOTHER " -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 1 -mg_levels_pc_type poly -mg_levels_pc_poly_degree 4"
-#define DEGREES  " -mg_levels_1_pc_poly_degree 8 -mg_levels_2_pc_poly_degree 8"
 
 /*
    Multigrid methods. %d stands for the number of levels with which the coarsest grid has five points in each direction. growth is
@@ -98,9 +97,8 @@ static const struct {
   const char *name, *options;
   PetscInt    growth;
 } grids[] = {
-  {"algebraic",          "-pc_type gamg" SMOOTHER,                                     150},
-  {"geometric",          "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin both" SMOOTHER, 150},
-  {"algebraic, pattern", "-pc_type gamg -pc_gamg_type pattern" SMOOTHER DEGREES,       150}
+  {"algebraic", "-pc_type gamg" SMOOTHER,                                     150},
+  {"geometric", "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin both" SMOOTHER, 150}
 };
 
 /* Properties that are difficult on coarse grids */
@@ -169,23 +167,11 @@ static PetscErrorCode HardCreate(Hard hard, PetscInt m, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Attaches a near null space of these vectors, and destroys them */
-static PetscErrorCode AttachNearNullSpace(Mat A, PetscInt n, Vec vecs[])
-{
-  MatNullSpace space;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, n, vecs, &space));
-  PetscCall(MatSetNearNullSpace(A, space));
-  PetscCall(MatNullSpaceDestroy(&space));
-  for (PetscInt k = 0; k < n; k++) PetscCall(VecDestroy(&vecs[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Attaches a near null space: vectors that are constant in one of the unknowns and zero in the others */
 static PetscErrorCode SetNearNullSpace(Mat A, PetscInt bs)
 {
-  Vec vecs[3];
+  MatNullSpace space;
+  Vec          vecs[3];
 
   PetscFunctionBeginUser;
   for (PetscInt k = 0; k < bs; k++) {
@@ -193,12 +179,15 @@ static PetscErrorCode SetNearNullSpace(Mat A, PetscInt bs)
     PetscCall(VecStrideSet(vecs[k], k, 1.0));
     PetscCall(VecNormalize(vecs[k], NULL));
   }
-  PetscCall(AttachNearNullSpace(A, bs, vecs));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, bs, vecs, &space));
+  PetscCall(MatSetNearNullSpace(A, space));
+  PetscCall(MatNullSpaceDestroy(&space));
+  for (PetscInt k = 0; k < bs; k++) PetscCall(VecDestroy(&vecs[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* PCGAMG as the preconditioner, or with richardson as the method itself: rounding of the smoothers must not limit its accuracy */
-static PetscErrorCode SolveHard(Hard hard, const char type[], const char aggregates[])
+static PetscErrorCode SolveHard(Hard hard, const char type[])
 {
   const char        *name = hards[hard].name;
   KSPConvergedReason reason;
@@ -216,7 +205,6 @@ static PetscErrorCode SolveHard(Hard hard, const char type[], const char aggrega
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(OptionsPush("-pc_type gamg" SMOOTHER, &database));
   PetscCall(PetscOptionsInsertString(database, hards[hard].options));
-  PetscCall(PetscOptionsInsertString(database, aggregates));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetType(ksp, type));
@@ -242,148 +230,6 @@ static PetscErrorCode SolveHard(Hard hard, const char type[], const char aggrega
   }
   PetscCall(OptionsPop(&database));
   PetscCall(DestroyAll(&ksp, &b, &x, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Matrices whose patterns are difficult for aggregates */
-typedef enum {
-  PATTERN_GRID,     /* the grid of HARD_PROCESS */
-  PATTERN_DIAGONAL, /* no two rows are coupled: there is no coarse level */
-  PATTERN_ARROW,    /* one row and one column with all entries */
-  PATTERN_COLUMN,   /* one column with all entries, and all rows without another entry */
-  PATTERN_ONE,      /* one row, on one of the processes */
-  PATTERN_ZEROS,    /* a grid, and a near null space vector that is zero in one half */
-  PATTERN_LOWER,    /* rows have columns of earlier rows only */
-  PATTERNS
-} Pattern;
-static const char *const patterns[] = {"a grid",          "a diagonal matrix", "an arrow",
-                                       "a full column",   "one row",           "a near null space with zeros",
-                                       "a lower triangle"};
-
-static PetscErrorCode PatternCreate(Pattern pattern, Mat *A)
-{
-  const PetscInt n = pattern == PATTERN_ONE ? 1 : 3000;
-  PetscInt       begin, end;
-
-  PetscFunctionBeginUser;
-  if (pattern == PATTERN_GRID || pattern == PATTERN_ZEROS) {
-    PetscCall(HardCreate(HARD_PROCESS, 40, A));
-    if (pattern == PATTERN_ZEROS) {
-      Vec v;
-
-      PetscCall(MatCreateVecs(*A, &v, NULL));
-      PetscCall(MatGetOwnershipRange(*A, &begin, &end));
-      for (PetscInt i = PetscMax(begin, 800); i < end; i++)
-        PetscCall(VecSetValue(v, i, -0.025 * PetscSqrtReal(2.0), INSERT_VALUES));
-      PetscCall(VecAssemble(v));
-      PetscCall(AttachNearNullSpace(*A, 1, &v));
-    }
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatCreateRows(PETSC_COMM_WORLD, PETSC_DECIDE, n, 5, A));
-  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
-  for (PetscInt i = begin; i < end; i++) {
-    PetscCall(MatSetValue(*A, i, i, i || pattern == PATTERN_ONE ? 2.0 : 3.0 * n, INSERT_VALUES));
-    if (i && pattern == PATTERN_LOWER) PetscCall(MatSetValue(*A, i, i - 1, -1.0, INSERT_VALUES));
-    else if (i && pattern != PATTERN_DIAGONAL) PetscCall(MatSetValue(*A, i, 0, -1.0, INSERT_VALUES));
-    for (PetscInt j = 1; !i && pattern == PATTERN_ARROW && j < n; j++) PetscCall(MatSetValue(*A, 0, j, -0.5, INSERT_VALUES));
-  }
-  PetscCall(MatAssemble(*A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Solves with PCGAMG and these options, a second time with other values
-
-   Output Parameters:
-+  its    - iterations of the first solve
-.  levels - of the hierarchy
-.  coarse - rows of the level below the finest, or 0
--  said   - lines of the view with the text
-*/
-static PetscErrorCode SolvePattern(Pattern pattern, PetscInt aggressive, const char options[], const char text[], PetscInt *its,
-                                   PetscInt *levels, PetscInt *coarse, PetscInt *said)
-{
-  PetscOptions database;
-  PCGAMGType   type;
-  PetscBool    same;
-  Mat          A, level;
-  Vec          b, x;
-  KSP          ksp, smoother;
-  PC           pc;
-
-  PetscFunctionBeginUser;
-  PetscCall(PatternCreate(pattern, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
-  PetscCall(OptionsPush("-pc_type gamg -pc_gamg_type pattern" SMOOTHER, &database));
-  PetscCall(PetscOptionsInsertString(database, options));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 100));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPGetPC(ksp, &pc));
-  if (aggressive >= 0) PetscCall(PCGAMGSetAggressiveLevels(pc, aggressive));
-  /* for type agg PCGAMGGetType() returns the address of a variable that no longer exists */
-  if (!strstr(options, "-pc_gamg_type agg")) {
-    PetscCall(PCGAMGGetType(pc, &type));
-    PetscCall(PetscStrcmp(type, PCGAMGPATTERN, &same));
-    PetscCall(ComplainIf(!same, "the type of PCGAMG is %s", type));
-  }
-  PetscCall(SolveSystem(patterns[pattern], ksp, A, b, x));
-  PetscCall(KSPGetIterationNumber(ksp, its));
-  PetscCall(PCMGGetLevels(pc, levels));
-  *coarse = 0;
-  if (*levels > 1) {
-    PetscCall(PCMGGetSmoother(pc, *levels - 2, &smoother));
-    PetscCall(KSPGetOperators(smoother, &level, NULL));
-    PetscCall(MatGetSize(level, coarse, NULL));
-  }
-  PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, said));
-  PetscCall(MatScale(A, 2.0));
-  PetscCall(KSPSetFromOptions(ksp)); /* sets the type of PCGAMG once more */
-  PetscCall(SolveSystem("other values", ksp, A, b, x));
-  PetscCall(OptionsPop(&database));
-  PetscCall(DestroyAll(&ksp, &b, &x, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Aggregates from the pattern: all patterns, levels of aggressive coarsening, and settings with which type agg must do the work */
-static PetscErrorCode TestPattern(void)
-{
-  const char *const own = "from the nonzero pattern", *const agg = "by type agg";
-  PetscInt its[2], levels, coarse[5], said;
-
-  PetscFunctionBeginUser;
-  for (Pattern pattern = PATTERN_GRID; pattern < PATTERNS; pattern++) {
-    PetscCall(SolvePattern(pattern, -1, pattern == PATTERN_ZEROS ? "-mg_levels_pc_type sor" : "-pc_gamg_reuse_interpolation false",
-                           own, &its[0], &levels, &coarse[0], &said));
-    PetscCall(ComplainIf(said != 1, "%s: %" INT " lines of the view name the aggregates", patterns[pattern], said));
-    PetscCall(ComplainIf(its[0] > 30, "%s: %" INT " iterations", patterns[pattern], its[0]));
-    PetscCall(ComplainIf((levels == 1) != (pattern == PATTERN_DIAGONAL || pattern == PATTERN_ONE), "%s: %" INT " levels",
-                         patterns[pattern], levels));
-    PetscCall(ComplainIf(pattern == PATTERN_LOWER && coarse[0] > 1800, "%s: %" INT " coarse rows", patterns[pattern], coarse[0]));
-  }
-  /* distance 1 on all levels, distance 2 on the finest level, and the same by option */
-  for (PetscInt i = 0; i < 2; i++) PetscCall(SolvePattern(PATTERN_GRID, i, "", own, &its[0], &levels, &coarse[i], &said));
-  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_aggressive_coarsening 0", own, &its[0], &levels, &coarse[2], &said));
-  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_square_graph 0", own, &its[0], &levels, &coarse[4], &said));
-  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_aggressive_coarsening 1", own, &its[0], &levels, &coarse[3], &said));
-  /* 1600 rows with five entries: distance 1 makes aggregates of two rows, and distance 2 of six */
-  PetscCall(ComplainIf(!(coarse[0] > coarse[1] && coarse[1] > 100 && coarse[0] < 800), "%" INT " and %" INT " coarse rows",
-                       coarse[0], coarse[1]));
-  PetscCall(ComplainIf(coarse[2] != coarse[0] || coarse[4] != coarse[0] || coarse[3] != coarse[1],
-                       "by option %" INT ", %" INT " and %" INT " coarse rows", coarse[2], coarse[3], coarse[4]));
-  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01", agg, &its[0], &levels, &coarse[0], &said));
-  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01 -pc_gamg_type agg", agg, &its[1], &levels, &coarse[1], &said));
-  PetscCall(ComplainIf(its[0] != its[1] || coarse[0] != coarse[1],
-                       "with a threshold %" INT " iterations instead of %" INT ", %" INT " coarse rows instead of %" INT, its[0],
-                       its[1], coarse[0], coarse[1]));
-  PetscCall(
-    SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01", "-pc_gamg_threshold needs", &its[0], &levels, &coarse[0], &said));
-  PetscCall(ComplainIf(said != 1, "the view does not name the threshold"));
-  PetscCall(Verdict("aggregates from the pattern"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -433,15 +279,11 @@ int main(int argc, char **argv)
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
     for (size_t j = 0; j < PETSC_STATIC_ARRAY_LENGTH(convected); j++)
       PetscCall(TestGrids(&convected[j], types[i], i || size > 1 ? 2 : 3));
-    for (Hard hard = HARD_PROCESS; hard < HARDS; hard++) {
-      PetscCall(SolveHard(hard, types[i], ""));
-      PetscCall(SolveHard(hard, types[i], "-pc_gamg_type pattern"));
-    }
+    for (Hard hard = HARD_PROCESS; hard < HARDS; hard++) PetscCall(SolveHard(hard, types[i]));
     PetscCall(Verdict(types[i]));
   }
-  PetscCall(SolveHard(HARD_PROCESS, KSPRICHARDSON, ""));
+  PetscCall(SolveHard(HARD_PROCESS, KSPRICHARDSON));
   PetscCall(Verdict(KSPRICHARDSON));
-  PetscCall(TestPattern());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -6,9 +6,8 @@ for each preconditioner.\n\
                             cg if the matrix is symmetric)\n\
   -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default\n\
                             none,jacobi,poly,poly:16,bjacobi,matching,sor,asm,gamg,\n\
-                            gamg:poly, and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is\n\
-                            poly with degree 16, matching:jacobi is matching with jacobi for the permuted matrix, and gamg:poly\n\
-                            is gamg with poly on its levels, with the options of docs/multigrid.md\n\
+                            aggregation, and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is\n\
+                            poly with degree 16, and matching:jacobi is matching with jacobi for the permuted matrix\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds\n\
                             is killed\n\
   -total seconds            no run begins after this time (default 60)\n\
@@ -56,11 +55,11 @@ several processes.\n\n";
 #define HISTORY 20000 /* longest history */
 
 typedef struct {
-  char        name[128], options[384], reason[sizeof(attempt.text) + 32]; /* for the table, and to paste */
-  const char *side;                                                       /* option for the side of the preconditioner */
-  PetscInt    its, matvecs, vectors;                                      /* vectors: number of work vectors, 0 if unknown */
-  PetscReal   setup, memory, solve, residual;                             /* memory: bytes of the preconditioner */
-  PetscBool   right;                                                      /* converged, and the true residual meets the tolerance */
+  char        options[256], reason[sizeof(attempt.text) + 32];
+  const char *side;                           /* option for the side of the preconditioner */
+  PetscInt    its, matvecs, vectors;          /* vectors: number of work vectors, 0 if unknown */
+  PetscReal   setup, memory, solve, residual; /* memory: bytes of the preconditioner */
+  PetscBool   right;                          /* converged, and the true residual meets the tolerance */
 } Run;
 
 typedef struct {
@@ -70,9 +69,8 @@ typedef struct {
   PetscReal      limit, total, rtol;
   PetscReal      scale, bnorm; /* largest modulus of an entry of b, and the norm of b / scale, which does not overflow */
   PetscLogDouble begin;
-  PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
-  /* of the preconditioner: its type, a name for the table, and all options, to paste after -pc_type */
-  char pctype[64], pcname[128], pcoptions[256];
+  PetscBool      hermitian, positive;        /* positive: hermitian with a positive diagonal */
+  char           pctype[64], pcoptions[128]; /* of the preconditioner: its type, and all options, to paste after -pc_type */
 } Advice;
 
 /* Returns the same time on all processes, whose decisions depend on it */
@@ -335,7 +333,7 @@ static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
   PetscCall(OptionsGiven(given, sizeof(given)));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-dll_append", plugin, sizeof(plugin), &set));
   if (set && (strstr(run->options, "idrs") || strstr(run->options, "poly") || strstr(run->options, "-pc_type matching") ||
-              strstr(given, "idrs") || strstr(given, "poly")))
+              strstr(run->options, "-pc_type aggregation") || strstr(given, "idrs") || strstr(given, "poly")))
     PetscCall(PetscPrintf(advice->comm, "-dll_append %s ", plugin));
   PetscCall(
     PetscPrintf(advice->comm, "%s%s -ksp_rtol %g%s", run->options, run->side ? run->side : "", (double)advice->rtol, given));
@@ -352,7 +350,7 @@ static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(advice->b, &n));
   PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2),
-                        run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->name));
+                        run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->options));
   PetscCall(PrintOptions(advice, run));
   PetscCall(PetscPrintf(advice->comm, "\t"));
   if (run->its > 0) {
@@ -377,7 +375,7 @@ static PetscErrorCode PrintHistory(const Advice *advice, KSP ksp, const Run *run
   PetscCall(KSPGetResidualHistory(ksp, &norms, &n));
   count = PetscMin(n, SAMPLES);
   if (count < 2) PetscFunctionReturn(0);
-  PetscCall(PetscPrintf(advice->comm, "history\t%s\t%g\t", run->name, (double)run->solve));
+  PetscCall(PetscPrintf(advice->comm, "history\t%s\t%g\t", run->options, (double)run->solve));
   for (PetscInt k = 0; k < count; k++)
     PetscCall(PetscPrintf(advice->comm, "%s%.3g", k ? " " : "",
                           (double)(norms[(PetscInt)((PetscInt64)k * (n - 1) / (count - 1))] / advice->scale / advice->bnorm)));
@@ -455,9 +453,8 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Pets
   PetscCall(SolverOption(solver, type, option, sizeof(option), &s));
   PetscCall(PetscSNPrintf(method, sizeof(method), "-ksp_type %s%s%s%s%s -pc_type", type, option[0] ? " " : "", option,
                           option[0] ? " " : "", option[0] ? strchr(solver, ':') + 1 : ""));
-  PetscCall(PetscSNPrintf(run.name, sizeof(run.name), "%s %s", method, advice->pcname));
   PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "%s %s", method, advice->pcoptions));
-  PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.name));
+  PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
 
   PetscCall(SolverCreate(advice, type, &ksp));
   PetscCall(KSPSetPC(ksp, pc));
@@ -477,7 +474,6 @@ static PetscErrorCode PreconditionerSkip(const Advice *advice, const char what[]
   Run run = {.right = PETSC_FALSE};
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(run.name, sizeof(run.name), "-pc_type %s", advice->pcname));
   PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-pc_type %s", advice->pcoptions));
   PetscCall(PetscSNPrintf(run.reason, sizeof(run.reason), "%s: %s", what, reason));
   PetscCall(PrintRun(advice, &run));
@@ -537,7 +533,7 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   if (elapsed <= advice->total) PetscCall(PreconditionerIsSuited(advice, &suited));
   if (!suited) made = count;
   else if (elapsed <= advice->total) {
-    PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pcname));
+    PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pcoptions));
     PetscCall(PreconditionerTry(advice, &pc, &setup, &memory, &failed));
     sum = setup;
     for (int times = 1; !failed && Repeats(sum, times); times++) {
@@ -564,65 +560,32 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   PetscFunctionReturn(0);
 }
 
-/*
-   Multigrid with the smoothing step x = x + p(D^{-1}A) D^{-1}(b - A x), once before and once after the correction of the coarser
-   level, and aggregates from the nonzero pattern: the options of multigrid.options. The degrees of single levels come first, because
-   PETSc finds them also if the degree of all levels is set
-*/
-static const char *const smoother[][2] = {
-  {"-mg_levels_ksp_type",         "richardson"},
-  {"-mg_levels_ksp_max_it",       "1"         },
-  {"-mg_levels_pc_type",          "poly"      },
-  {"-mg_levels_1_pc_poly_degree", "8"         },
-  {"-mg_levels_2_pc_poly_degree", "8"         },
-  {"-mg_levels_pc_poly_degree",   "4"         },
-  {"-pc_gamg_type",               "pattern"   }
-};
-
-/* Sets an option that the name of a preconditioner implies, and adds it to the options to paste */
-static PetscErrorCode PreconditionerSet(Advice *advice, const char option[], const char value[])
-{
-  const size_t length = strlen(advice->pcoptions);
-  PetscBool    given;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
-  PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
-             "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcname, option);
-  PetscCall(PetscOptionsSetValue(NULL, option, value));
-  PetscCall(PetscSNPrintf(advice->pcoptions + length, sizeof(advice->pcoptions) - length, " %s %s", option, value));
-  PetscFunctionReturn(0);
-}
-
-/*
-   Reads the type of the preconditioner: "poly:16" has a degree, "matching:jacobi" the preconditioner of the permuted matrix, and
-   "gamg:poly" a smoother
-*/
+/* Reads the type of the preconditioner: "poly:16" has a degree, and "matching:jacobi" the preconditioner of the permuted matrix */
 static PetscErrorCode PreconditionerRead(Advice *advice)
 {
-  char     *part;
-  PetscBool poly, matching, gamg;
+  const char *option;
+  char       *part;
+  PetscBool   poly, matching, old, given;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
-  PetscCall(PetscStrncpy(advice->pcname, advice->pctype, sizeof(advice->pcname)));
   PetscCall(PetscStrncpy(advice->pcoptions, advice->pctype, sizeof(advice->pcoptions)));
   part = strchr(advice->pctype, ':');
   if (!part) PetscFunctionReturn(0);
   *part++ = '\0';
   PetscCall(PetscStrcmp(advice->pctype, "poly", &poly));
   PetscCall(PetscStrcmp(advice->pctype, "matching", &matching));
-  PetscCall(PetscStrcmp(advice->pcname, "gamg:poly", &gamg));
-  PetscCheck(poly || matching || gamg, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
-             "-preconditioners %s: after a colon poly has a degree, matching a second preconditioner, and gamg only poly",
-             advice->pcname);
+  PetscCall(PetscStrcmp(advice->pcoptions, "gamg:poly", &old));
+  PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s: %s", advice->pcoptions,
+             old ? "gone since version 0.5, use aggregation"
+                 : "after a colon poly has a degree, and matching a second preconditioner");
+  option = poly ? "-pc_poly_degree" : "-matching_pc_type";
+  PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
+  PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcoptions, option);
   PetscCall(PetscOptionsSetValue(NULL, "-pc_type", advice->pctype));
-  PetscCall(PetscStrncpy(advice->pcoptions, advice->pctype, sizeof(advice->pcoptions)));
-  for (size_t i = 0; gamg && i < PETSC_STATIC_ARRAY_LENGTH(smoother); i++)
-    PetscCall(PreconditionerSet(advice, smoother[i][0], smoother[i][1]));
-  if (!gamg) PetscCall(PreconditionerSet(advice, poly ? "-pc_poly_degree" : "-matching_pc_type", part));
-  /* the table has only a short name for multigrid, since its options are many */
-  if (!gamg) PetscCall(PetscStrncpy(advice->pcname, advice->pcoptions, sizeof(advice->pcname)));
+  PetscCall(PetscOptionsSetValue(NULL, option, part));
+  PetscCall(PetscSNPrintf(advice->pcoptions, sizeof(advice->pcoptions), "%s %s %s", advice->pctype, option, part));
   PetscFunctionReturn(0);
 }
 

@@ -35,7 +35,7 @@ _pid = os.getpid()
 _lock = threading.RLock()
 _history = 1000000  # residual norms that are kept at most
 _check_signals = ctypes.c_void_p(ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value)
-_preconditioners = (None, 'jacobi', 'poly', 'ilu', 'matching', 'gamg')
+_preconditioners = (None, 'jacobi', 'poly', 'ilu', 'matching', 'aggregation', 'gamg')
 
 
 def _library(array: Any) -> str:
@@ -418,7 +418,7 @@ class Solver:
     """A matrix A with its preconditioner, for several solves by IDR(s)
 
     A: SciPy sparse array or matrix, LinearOperator, 2-D ndarray, CuPy sparse matrix, PyTorch sparse CSR tensor
-    M: None, 'jacobi', 'poly', 'ilu', 'matching', 'gamg', or an operator that approximates the inverse of A
+    M: None, 'jacobi', 'poly', 'ilu', 'matching', 'aggregation', 'gamg', or an operator that approximates the inverse of A
     rtol, atol: a solve has converged if norm(b - A x) <= max(rtol * norm(b), atol)
     maxiter: limit of iterations, 10 n by default; s: size of the shadow space; callback: called with x after each iteration
     recycle: a solve may begin with the search directions of the solve before it

@@ -16,7 +16,6 @@ PETSC_INTERN PetscErrorCode KSPOffloadRegisterEvents(void);
 PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC);
 PETSC_INTERN PetscErrorCode PCCreate_Matching(PC);
 PETSC_INTERN PetscErrorCode PCCreate_Aggregation(PC);
-PETSC_INTERN PetscErrorCode PCGAMGCreate_Pattern(PC);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_PETScIDRS(void);
 
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
@@ -73,8 +72,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCAGGREGATION`, `PCGAMGPATTERN`,
-  `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCAGGREGATION`, `MATSOLVERPETSCIDRS` and
+  `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -93,8 +92,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The timeout is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a larger
   timeout if a process may reach a matvec much later than the others.
 
-.seealso: `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCAGGREGATION`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS`,
-          `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCAGGREGATION`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`,
+          `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -108,7 +107,6 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
   PetscCall(PCRegister(PCMATCHING, PCCreate_Matching));
   PetscCall(PCRegister(PCAGGREGATION, PCCreate_Aggregation));
-  PetscCall(PCGAMGRegister(PCGAMGPATTERN, PCGAMGCreate_Pattern));
   PetscCall(MatSolverTypeRegister_PETScIDRS());
   PetscCall(MatRegister(MATSEQAIJSTREAM, MatCreate_SeqAIJStream));
   PetscCall(MatRegister(MATMPIAIJSTREAM, MatCreate_MPIAIJStream));

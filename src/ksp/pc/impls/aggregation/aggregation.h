@@ -81,7 +81,7 @@ typedef struct {
   PetscErrorCode (*create)(PetscInt, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
   PetscErrorCode (*apply)(AggregationCycle, PetscInt, Vec, Vec); /* visits of the highest level from x = 0 */
   PetscErrorCode (*destroy)(AggregationCycle *);
-  /* begin and end to compute the transposed inverse of a matrix; false if it is not finite. If it is singular, see inversecuda.cu */
+  /* begin and end to compute the transposed inverse; false if it is not finite. If the matrix is singular, see inversecuda.cu */
   PetscErrorCode (*invertbegin)(Mat, AggregationInverse *);
   PetscErrorCode (*invertend)(Mat, AggregationInverse *, Mat *, PetscBool *);
   PetscErrorCode (*destroyinverse)(AggregationInverse *);

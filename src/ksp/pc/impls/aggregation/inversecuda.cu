@@ -1,7 +1,7 @@
 /*
-   The inverse of the matrix of a coarsest level by Gauss-Jordan elimination, in one kernel by one thread block cluster. The matrix M
-   with y = M x changes step by step to its inverse: step k takes the row p with the largest |m_pk| of the rows that are still
-   equations, and exchanges its y_p with x_k,
+   The inverse of the matrix of a coarsest level by Gauss-Jordan elimination, in one kernel by one thread block cluster. The
+   matrix M with y = M x changes step by step to its inverse: step k takes the row p with the largest |m_pk| of the rows that are
+   still equations, and exchanges its y_p with x_k,
 
      x_k = (y_p - sum_{j != k} m_pj x_j) / m_pk,   y_i = f_i y_p + sum_{j != k} (m_ij - f_i m_pj) x_j,   f_i = m_ik / m_pk
 

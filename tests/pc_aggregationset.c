@@ -26,6 +26,19 @@ static const struct {
   {"-pc_mg_multiplicative_cycles 2",                       "rows, ",                      3},
 };
 
+/* On several GPUs each process has all levels of up to 20 000 rows, so there is one level, and PCREDUNDANT */
+static PetscErrorCode CheckLevelsView(KSP ksp, const char line[], PetscInt lines)
+{
+  PetscBool gpus;
+  Mat       A;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &gpus));
+  if (!gpus) PetscCall(CheckView(ksp, line, lines));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TestOptions(void)
 {
   PetscOptions   database;
@@ -49,10 +62,10 @@ static PetscErrorCode TestOptions(void)
       continue;
     }
     PetscCall(SolveSystem(settings[s].options, ksp, A, b, x));
-    PetscCall(CheckView(ksp, settings[s].line, settings[s].lines));
+    PetscCall(CheckLevelsView(ksp, settings[s].line, settings[s].lines));
     PetscCall(MatScale(A, 2.0));
     PetscCall(SolveSystem(settings[s].options, ksp, A, b, x));
-    PetscCall(CheckView(ksp, settings[s].line, settings[s].lines));
+    PetscCall(CheckLevelsView(ksp, settings[s].line, settings[s].lines));
     PetscCall(KSPDestroy(&ksp));
   }
   /* two solvers, one with a prefix; and options without KSPSetFromOptions() */
@@ -64,9 +77,9 @@ static PetscErrorCode TestOptions(void)
   PetscCall(KSPSetFromOptions(second));
   PetscCall(SolveSystem("without options", ksp, A, b, x));
   PetscCall(SolveSystem("with a prefix", second, A, b, x));
-  PetscCall(CheckView(ksp, "cycles=w", 1));
-  PetscCall(CheckView(second, "degree 3", 2));
-  PetscCall(CheckView(second, "cycles=v", 1));
+  PetscCall(CheckLevelsView(ksp, "cycles=w", 1));
+  PetscCall(CheckLevelsView(second, "degree 3", 2));
+  PetscCall(CheckLevelsView(second, "cycles=v", 1));
   PetscCall(CheckViewLines("view", (PetscObject)second));
   PetscCall(OptionsPop(&database));
   /* the solver of the coarsest level of a small matrix */

@@ -93,7 +93,14 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
   delete boxes;
 }
 
-/* Allocates memory of zeros and maps the memory of the other processes, on all processes or, with failed = 1, on none */
+/* Reasons why processes have no memory of each other; the largest one counts for all */
+typedef enum {
+  PEERS_MAPPED,
+  PEERS_NO_MEMORY, /* at present */
+  PEERS_NOT_MAPPED
+} PeersMapping;
+
+/* Allocates memory of zeros and maps the memory of the other processes, on all processes or, unless PEERS_MAPPED, on none */
 static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[],
                                            PetscMPIInt *failed)
 {
@@ -104,19 +111,21 @@ static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *b
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(boxes->size, &handles));
   PetscCall(IDRSStream_CUDA(&stream));
-  *failed = cudaMalloc(&memory[rank], bytes) != cudaSuccess ? 1 : 0;
+  *failed = cudaMalloc(&memory[rank], bytes) == cudaSuccess ? PEERS_MAPPED : PEERS_NO_MEMORY;
   if (!*failed) {
     PetscCallCUDA(cudaMemsetAsync(memory[rank], 0, bytes, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
-    *failed = cudaIpcGetMemHandle(&handles[rank], memory[rank]) != cudaSuccess ? 1 : 0;
+    *failed = cudaIpcGetMemHandle(&handles[rank], memory[rank]) == cudaSuccess ? PEERS_MAPPED : PEERS_NOT_MAPPED;
   } else memory[rank] = NULL;
   IDRSCallAllreduce(MPI_IN_PLACE, failed, 1, MPI_INT, MPI_MAX, comm);
   if (!*failed) {
     PetscCallMPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, handles, (PetscMPIInt)sizeof(*handles), MPI_BYTE, comm));
     for (PetscMPIInt p = 0; p < boxes->size && !*failed; p++) {
       if (p == rank) continue;
-      *failed = cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess) != cudaSuccess ? 1 : 0;
-      if (*failed) memory[p] = NULL;
+      if (cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) {
+        *failed   = PEERS_NOT_MAPPED;
+        memory[p] = NULL;
+      }
     }
     IDRSCallAllreduce(MPI_IN_PLACE, failed, 1, MPI_INT, MPI_MAX, comm);
   }
@@ -162,8 +171,9 @@ static PetscErrorCode IDRSPeersCreate_Private(MPI_Comm comm, IDRSMailboxes **new
 /*
    IDRSPeersConnect - Connects the devices of an inner communicator of PETSc, and assigns a channel to a solver if *channel is -1;
    channel may be NULL. If that fails, `why` is the reason. Collective, with the same result on all processes. If they cannot map
-   memory of each other, or an exchange has failed on one of them, they do not try again. If automatic, processes that share a
-   device are not connected, because each would wait for kernels of the others that cannot be resident
+   memory of each other, or an exchange has failed on one of them, they do not try again; after a lack of memory they do. If
+   automatic, processes that share a device are not connected, because each would wait for kernels of the others that cannot be
+   resident
 */
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
@@ -186,7 +196,8 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
     *why = boxes->why = "an earlier exchange between these processes has failed";
   } else if (!boxes->mailbox[boxes->rank]) {
     PetscCall(IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * boxes->room * sizeof(ulonglong2), boxes->mailbox, &failed));
-    if (failed) *why = boxes->why = "the GPUs cannot map each other's memory, or one has no memory left for mailboxes";
+    if (failed == PEERS_NO_MEMORY) *why = "one of the GPUs has no memory left for mailboxes";
+    else if (failed) *why = boxes->why = "the GPUs cannot map each other's memory";
     else {
       peers.givenup = boxes->givenup;
       peers.rank    = boxes->rank;

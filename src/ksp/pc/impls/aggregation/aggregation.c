@@ -259,7 +259,7 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
 }
 
 /* Sets `needs` if a solver of a level needs a matrix of one of PETSc's types, or may need it */
-static PetscErrorCode PCAggregationNeedsEntries(KSP smoother, PetscBool *needs)
+static PetscErrorCode SmootherNeedsEntries(KSP smoother, PetscBool *needs)
 {
   const PetscObject object = (PetscObject)smoother;
   char              type[64];
@@ -273,6 +273,25 @@ static PetscErrorCode PCAggregationNeedsEntries(KSP smoother, PetscBool *needs)
   if (given) PetscCall(PetscStrcmp(type, PCPOLY, &known));
   PetscCall(PetscOptionsHasName(object->options, object->prefix, "-pc_poly_scaling", &scaling));
   *needs = (PetscBool)(!known || scaling);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets the matrix of a level for its solvers. A level that has had a matrix of one of PETSc's types keeps it */
+static PetscErrorCode PCAggregationSetOperator(PC pc, const PC_MG_Levels *level, Mat A)
+{
+  PetscBool needs[2], had;
+  Mat       before;
+
+  PetscFunctionBegin;
+  PetscCall(SmootherNeedsEntries(level->smoothd, &needs[0]));
+  PetscCall(SmootherNeedsEntries(level->smoothu, &needs[1]));
+  PetscCall(KSPGetOperatorsSet(level->smoothd, &had, NULL));
+  if (had) {
+    PetscCall(KSPGetOperators(level->smoothd, &before, NULL));
+    had = (PetscBool)(before != A);
+  }
+  if (needs[0] || needs[1] || had) PetscCall((*PCAggregationGet(pc)->ops->entries)(A, &A));
+  PetscCall(KSPSetOperators(level->smoothd, A, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -429,16 +448,8 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
     pc->setupcalled = PETSC_FALSE;
     PetscCall(PCAggregationCreateLevels(pc));
   }
-  for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
-    const PC_MG_Levels *level = ((PC_MG *)pc->data)->levels[l];
-    Mat                 A     = aggregation->level[aggregation->count - 1 - l].copy;
-    PetscBool           needs[2];
-
-    PetscCall(PCAggregationNeedsEntries(level->smoothd, &needs[0]));
-    PetscCall(PCAggregationNeedsEntries(level->smoothu, &needs[1]));
-    if (needs[0] || needs[1]) PetscCall((*aggregation->ops->entries)(A, &A));
-    PetscCall(KSPSetOperators(level->smoothd, A, A));
-  }
+  for (PetscInt l = 0; l + 1 < aggregation->count; l++)
+    PetscCall(PCAggregationSetOperator(pc, ((PC_MG *)pc->data)->levels[l], aggregation->level[aggregation->count - 1 - l].copy));
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(PCAggregationBeginInverse_Private(pc, aggregation->level[aggregation->count - 1].A, &aggregation->coarsest));
 #endif

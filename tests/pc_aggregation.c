@@ -11,7 +11,8 @@ static PetscErrorCode TestGrowth(void)
   PetscFunctionBeginUser;
   PetscCall(RankAndSize(&rank, &size));
   for (Kind kind = CUBE_CENTRAL; kind <= CUBE_ROUGH; kind++) {
-    PetscInt its[4][3];
+    PetscInt  its[4][3];
+    PetscBool gpus;
 
     for (PetscInt level = 0; level < (size > 1 ? 2 : 3); level++) {
       Mat A;
@@ -25,8 +26,11 @@ static PetscErrorCode TestGrowth(void)
         PetscCall(SolverFor(A, types[type], NULL, &ksp));
         PetscCall(SolveSystem(kinds[kind], ksp, A, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its[type][level]));
-        PetscCall(ComplainIf(its[type][level] > 1.4 * its[type][0] + 2.0, "%s, %s: %" INT " iterations, %" INT " with 16 points",
-                             types[type], kinds[kind], its[type][level], its[type][0]));
+        /* on several GPUs each process has all levels of 16 points, which takes fewer iterations */
+        PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &gpus));
+        PetscCall(ComplainIf(its[type][level] > (gpus ? 13.0 : 1.4 * its[type][0] + 2.0),
+                             "%s, %s: %" INT " iterations, %" INT " with 16 points", types[type], kinds[kind], its[type][level],
+                             its[type][0]));
         PetscCall(KSPDestroy(&ksp));
       }
       PetscCall(DestroyAll(&b, &x, &A));

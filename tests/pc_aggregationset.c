@@ -48,7 +48,6 @@ static PetscErrorCode TestOptions(void)
   Mat            A;
   Vec            b, x;
   KSP            ksp, second;
-  PC             pc;
 
   PetscFunctionBeginUser;
   PetscCall(RankAndSize(&rank, &size));
@@ -87,8 +86,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(KindCreate(FIVE, 12, &A));
   PetscCall(ResetWith(ksp, A));
   PetscCall(KSPSetUp(ksp));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(CheckView(pc, cuda ? "inverse of the matrix" : "type: lu", 1));
+  PetscCall(CheckLevelsView(ksp, cuda ? "inverse of the matrix" : "type: lu", 1));
   PetscCall(DestroyAll(&ksp, &second, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

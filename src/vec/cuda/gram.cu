@@ -76,11 +76,11 @@ static __global__ void __launch_bounds__(IDRS_GRAM_WARPS *IDRS_WARP)
   }
 }
 
-/* One thread per product; W has leading dimension count */
+/* One warp per product; W has leading dimension count */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSGramTotalKernel(int count, int pairs, int chunks, const PetscScalar *partials, PetscScalar *W)
 {
-  const int   i     = (int)IDRSFirstRow<1>();
+  const int   i = (int)IDRSFirstRow<1>() / IDRS_WARP, lane = threadIdx.x % IDRS_WARP;
   PetscScalar total = 0.0;
   int         first, second;
 
@@ -89,8 +89,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   first  = first * IDRS_GRAM_GROUP + i % IDRS_GRAM_SUMS / IDRS_GRAM_GROUP;
   second = second * IDRS_GRAM_GROUP + i % IDRS_GRAM_GROUP;
   if (first > second || second >= count) return;
-  for (int c = 0; c < chunks; c++) total += partials[(size_t)c * pairs * IDRS_GRAM_SUMS + i];
-  W[first + second * count] = total;
+#pragma unroll 4
+  for (int c = lane; c < chunks; c += IDRS_WARP) total += partials[(size_t)c * pairs * IDRS_GRAM_SUMS + i];
+  total = IDRSWarpSum<IDRS_WARP>(total);
+  if (lane == 0) W[first + second * count] = total;
 }
 
 /* IDRSVecGram_CUDA - Computes W[i + j n] = k_i^H k_j for i <= j over the rows of this process; the host waits */
@@ -122,8 +124,9 @@ PetscErrorCode IDRSVecGram_CUDA(PetscInt n, Vec v[], PetscScalar W[])
   IDRSGramKernel<<<dim3((pairs + IDRS_GRAM_WARPS - 1) / IDRS_GRAM_WARPS, blocks), IDRS_GRAM_WARPS * IDRS_WARP, 0, stream>>>(
     K, (int)pairs, (int)chunks, chunk, partials);
   PetscCallCUDA(cudaGetLastError());
-  IDRSGramTotalKernel<<<(pairs * IDRS_GRAM_SUMS + IDRS_THREADS - 1) / IDRS_THREADS, IDRS_THREADS, 0, stream>>>(
-    K.count, (int)pairs, (int)(chunks * blocks), partials, sums);
+  IDRSGramTotalKernel<<<(pairs * IDRS_GRAM_SUMS + IDRS_WARPS - 1) / IDRS_WARPS, IDRS_THREADS, 0, stream>>>(K.count, (int)pairs,
+                                                                                                           (int)(chunks * blocks),
+                                                                                                           partials, sums);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaMemcpyAsync(W, sums, (size_t)(n * n) * sizeof(*W), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));

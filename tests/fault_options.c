@@ -196,8 +196,33 @@ static PetscErrorCode TestUnsupported(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A set-up of levels that ends with an error, and then one for a matrix of another size */
+static PetscErrorCode TestSetUp(void)
+{
+  PetscErrorCode ierr;
+  PetscBool      gpus;
+  Mat            A[2];
+  Vec            b[2], x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < 2; k++) PetscCall(SystemCreateEntries(Tridiagonal, 1500 + k, RHS_GENERAL, &A[k], &b[k], NULL));
+  PetscCall(SolverCreate(A[0], 3, PCAGGREGATION, &ksp));
+  PetscCall(PetscOptionsSetValue(NULL, "-mg_levels_1_pc_poly_seed", "-1"));
+  Try(ierr, KSPSetUp(ksp));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A[0], MATMPIAIJCUSPARSE, &gpus)); /* there each process has the levels */
+  if (!gpus) PetscCall(CheckError(ierr, "aggregation", "-mg_levels_1_pc_poly_seed", "-1"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mg_levels_1_pc_poly_seed"));
+  PetscCall(KSPSetOperators(ksp, A[1], A[1]));
+  PetscCall(VecDuplicate(b[1], &x));
+  PetscCall(SolveSystem("after an error of the set-up", ksp, A[1], b[1], x));
+  PetscCall(DestroyAll(&ksp, &A[0], &A[1], &b[0], &b[1], &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 RUN_TESTS({TestOptions, "wrong options"}, {TestMatrix, "wrong options of a matrix"}, {TestCommunication, "communication"},
-          {TestShadowVecs, "wrong shadow vectors"}, {TestUnsupported, "sides and norms that are not supported"})
+          {TestShadowVecs, "wrong shadow vectors"}, {TestSetUp, "an error in a set-up"},
+          {TestUnsupported, "sides and norms that are not supported"})
 
 /*TEST
 

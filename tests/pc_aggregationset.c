@@ -200,7 +200,11 @@ static PetscErrorCode TestTypes(void)
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(
       ComplainIf(reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_PC_FAILED, "NaN: %s", KSPConvergedReasons[reason]));
-    PetscCall(DestroyAll(&ksp, &B));
+    PetscCall(KindCreate(FIVE, 25, &X));
+    PetscCall(MatCopy(X, B, SAME_NONZERO_PATTERN));
+    PetscCall(KSPSetOperators(ksp, B, B));
+    PetscCall(SolveSystem("after a NaN", ksp, B, b, x));
+    PetscCall(DestroyAll(&ksp, &B, &X));
   }
   PetscCall(DestroyAll(&A, &b, &x, &c, &y, &ones));
   PetscFunctionReturn(PETSC_SUCCESS);

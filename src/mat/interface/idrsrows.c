@@ -134,13 +134,19 @@ static PetscErrorCode IDRSRowsOnDevice(Mat A, PetscInt nblocks, const PetscInt s
   *done = PETSC_FALSE;
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
-    IDRSMemory matrix, vector;
+    IDRSMemory  matrix, vector;
+    PetscBool   cusparse;
+    PetscMPIInt on;
     void (*rows)(void);
 
     PetscCall(IDRSMatWhere(A, &matrix));
     PetscCall(IDRSVecWhere(largest, &vector));
     PetscCall(PetscObjectQueryFunction((PetscObject)A, IDRS_ROWS, &rows));
-    *done = (PetscBool)((matrix == IDRS_MEMORY_CUDA || rows) && vector == IDRS_MEMORY_CUDA);
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+    /* the same on all processes, because VecMin() is collective */
+    on = ((cusparse && matrix == IDRS_MEMORY_CUDA) || rows) && vector == IDRS_MEMORY_CUDA;
+    IDRSCallAllreduce(MPI_IN_PLACE, &on, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
+    *done = on ? PETSC_TRUE : PETSC_FALSE;
     if (*done) PetscCall((*IDRSDiagonal_CUDA.inverse)(A, nblocks, starts, largest, inverse, count));
   }
 #endif

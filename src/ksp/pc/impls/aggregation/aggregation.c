@@ -19,6 +19,7 @@
 #define AGGREGATION_LONG    16   /* degree of PCPOLY on a larger coarsest level */
 #define AGGREGATION_LARGEST 0.9  /* part of the rows of a level that the next one has at most */
 #define AGGREGATION_DEGREE  4    /* of the smoother PCPOLY */
+#define AGGREGATION_STEPS   2    /* of KSPRICHARDSON with levels that every process has */
 
 static const PetscReal   AggregatesCorrection[] = {[AGGREGATES_BOXES] = 1.6, [AGGREGATES_PAIRS] = 1.5};
 static const char *const AggregatesKinds[]      = {[AGGREGATES_BOXES] = "boxes of a grid", [AGGREGATES_PAIRS] = "pairs"};
@@ -199,7 +200,7 @@ static PetscErrorCode PCAggregationSetRedundant(PC pc)
   PetscCall(PCSetType(pc, PCREDUNDANT));
   PetscCall(PCRedundantGetKSP(pc, &each));
   PetscCall(KSPSetType(each, KSPRICHARDSON));
-  PetscCall(KSPSetTolerances(each, 0.0, 0.0, PETSC_DEFAULT, 2));
+  PetscCall(KSPSetTolerances(each, 0.0, 0.0, PETSC_DEFAULT, AGGREGATION_STEPS));
   PetscCall(KSPSetNormType(each, KSP_NORM_NONE));
   PetscCall(KSPGetPC(each, &cycle));
   PetscCall(PCSetType(cycle, PCAGGREGATION));
@@ -390,6 +391,7 @@ static PetscErrorCode PCAggregationIsPlainFor(PC pc, Vec b, Vec x, PetscBool *pl
   const PC_Aggregation *aggregation = PCAggregationGet(pc);
   const Vec             r           = ((const PC_MG *)pc->data)->levels[aggregation->count - 1]->r;
   IDRSMemory            place[3];
+  PetscBool             several;
 
   PetscFunctionBegin;
   *plain = aggregation->plain;
@@ -400,6 +402,13 @@ static PetscErrorCode PCAggregationIsPlainFor(PC pc, Vec b, Vec x, PetscBool *pl
     PetscCall(IDRSVecWhere(v, &place[k]));
     if (*plain) PetscCall(PetscObjectTypeCompare((PetscObject)v, ((PetscObject)r)->type_name, plain));
     if (place[k] != place[0]) *plain = PETSC_FALSE;
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)r, VECMPICUDA, &several));
+  if (several) { /* parts of some processes may be bound to the CPU, and PCMG multiplies more often */
+    PetscMPIInt all = *plain ? 1 : 0;
+
+    IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc));
+    *plain = all ? PETSC_TRUE : PETSC_FALSE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -416,7 +425,10 @@ static PetscErrorCode PCApply_Aggregation(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Steps of KSPRICHARDSON without tolerances, from x = 0, are visits of the finest level */
+/*
+   Few steps of KSPRICHARDSON without tolerances, from x = 0, are visits of the finest level. Many steps would converge to the
+   solution of a system with the rounded matrix of the copies
+*/
 static PetscErrorCode PCApplyRichardson_Aggregation(PC pc, Vec b, Vec x, Vec w, PetscReal rtol, PetscReal atol, PetscReal dtol,
                                                     PetscInt its, PetscBool zero, PetscInt *outits,
                                                     PCRichardsonConvergedReason *reason)
@@ -426,7 +438,7 @@ static PetscErrorCode PCApplyRichardson_Aggregation(PC pc, Vec b, Vec x, Vec w, 
 
   PetscFunctionBegin;
   PetscCall(PCAggregationIsPlainFor(pc, b, x, &plain));
-  if (!plain || !zero || rtol > 0.0 || atol > 0.0 || aggregation->count == 1) {
+  if (!plain || !zero || its > AGGREGATION_STEPS || rtol > 0.0 || atol > 0.0 || aggregation->count == 1) {
     PetscCall((*aggregation->applyrichardson)(pc, b, x, w, rtol, atol, dtol, its, zero, outits, reason));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -440,14 +452,18 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
   PetscBool       stale       = PETSC_TRUE;
+  PC              inner;
 
   PetscFunctionBegin;
   if (pc->setupcalled && pc->flag == SAME_NONZERO_PATTERN) PetscCall(PCAggregationUpdateLevels(pc, &stale));
   if (stale) {
-    if (pc->setupcalled) PetscCall((*aggregation->reset)(pc));
+    PetscCall((*aggregation->reset)(pc)); /* also after a set-up that ended with an error */
     pc->setupcalled = PETSC_FALSE;
     PetscCall(PCAggregationCreateLevels(pc));
   }
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* PCMG sets failures only */
+  PetscCall(KSPGetPC(((PC_MG *)pc->data)->levels[0]->smoothd, &inner));
+  PetscCall(PCSetFailedReason(inner, PC_NOERROR)); /* so does PCREDUNDANT */
   for (PetscInt l = 0; l + 1 < aggregation->count; l++)
     PetscCall(PCAggregationSetOperator(pc, ((PC_MG *)pc->data)->levels[l], aggregation->level[aggregation->count - 1 - l].copy));
 #if defined(PETSCIDRS_HAVE_CUDA)

@@ -165,10 +165,14 @@ static PetscErrorCode SolverIsInverse(PC pc, const AggregationCoarsest *coarsest
 /* PCAggregationBeginInverse_Private - Begins to invert A of the coarsest level, if this is its solver */
 PetscErrorCode PCAggregationBeginInverse_Private(PC pc, Mat A, AggregationCoarsest *coarsest)
 {
-  PetscBool is;
+  PetscBool is, reuse;
+  PC        coarse;
 
   PetscFunctionBegin;
   PetscCall(SolverIsInverse(pc, coarsest, &is));
+  PetscCall(KSPGetPC(((PC_MG *)pc->data)->levels[0]->smoothd, &coarse));
+  PetscCall(PCGetReusePreconditioner(coarse, &reuse)); /* then the set-up of this PC, which ends it, is omitted */
+  if (coarsest->transposed && reuse) is = PETSC_FALSE;
   if (is && ((PC_MG *)pc->data)->nlevels > 1) PetscCall((*AggregationCycles_CUDA.invertbegin)(A, &coarsest->inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -172,7 +172,7 @@ static PetscErrorCode InverseCreate(PetscInt n, AggregationInverse *newinverse)
   PetscFunctionBegin;
   PetscCall(PetscNew(newinverse));
   inverse    = *newinverse;
-  inverse->n = n;
+  inverse->n = -1; /* until it is complete */
   PetscCall(MatCreateSeqDenseCUDA(PETSC_COMM_SELF, n, n, NULL, &inverse->transposed));
   for (inverse->blocks = IDRS_CLUSTER_BLOCKS; inverse->blocks > 1; inverse->blocks /= 2) {
     PetscCallCUDA(IDRSGetClusters(InverseKernel, inverse->blocks, INVERSE_THREADS, &clusters, &available));
@@ -189,6 +189,7 @@ static PetscErrorCode InverseCreate(PetscInt n, AggregationInverse *newinverse)
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &inverse->bad));
   PetscCallCUDA(cudaStreamCreateWithFlags(&inverse->stream, cudaStreamNonBlocking));
   PetscCallCUDA(cudaEventCreateWithFlags(&inverse->event, cudaEventDisableTiming));
+  inverse->n = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,8 +204,8 @@ PetscErrorCode AggregationInverseDestroy_CUDA(AggregationInverse *inverse)
   PetscCall(PetscDeviceFree(dctx, (*inverse)->bad));
   PetscCall(PetscDeviceFree(dctx, (*inverse)->steps));
   PetscCall(PetscDeviceFree(dctx, (*inverse)->memory));
-  PetscCallCUDA(cudaEventDestroy((*inverse)->event));
-  PetscCallCUDA(cudaStreamDestroy((*inverse)->stream));
+  if ((*inverse)->event) PetscCallCUDA(cudaEventDestroy((*inverse)->event));
+  if ((*inverse)->stream) PetscCallCUDA(cudaStreamDestroy((*inverse)->stream));
   PetscCall(MatDestroy(&(*inverse)->transposed));
   PetscCall(PetscFree(*inverse));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -211,12 +211,13 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
   }
   if (poly->nuser) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
   else {
+    poly->vecs.seed = -1; /* until K[0] is known to be the start vector of the seed still */
     PetscCall(PCPolySpaceCreate_Private(&poly->op, poly->smoother, PCPolyDimension(poly), poly->vecs.K, &space));
+    if (!space.range) poly->vecs.seed = poly->seed;
     if (!space.m) p->remark = PCPOLY_NOT_FINITE;
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
     p->range     = space.range;
-    if (space.range) poly->vecs.seed = -1; /* K[0] is no longer the start vector of the seed */
   }
   PetscCall(PCPolyAgree_Private(pc));
   /* if ||pi(D^{-1}A) v|| is larger than H predicts, a wider precision, and then half the degree */

@@ -237,6 +237,7 @@ static PetscErrorCode PCPolyCopyFill_CUDA(PCPolyCopy copy, Mat A, Vec inverse, c
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PCPolyGetRows(A, &block, &source.A, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   source.unit = copy->unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
   source.scale = 1.0; /* until it is known */

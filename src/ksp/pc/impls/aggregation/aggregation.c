@@ -549,8 +549,8 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
 + -pc_mg_cycle_type (w|v)        - cycles (default w)
 . -mg_levels_pc_poly_degree d    - degree of the smoother `PCPOLY` (default 4)
 . -mg_levels_pc_poly_smoother    - see `PCPOLY` (default true)
-- -mg_coarse_pc_type type        - solver of the coarsest level (default lu, on one GPU the inverse, or `PCPOLY` of degree 16 above
-                                   3000 rows)
+- -mg_coarse_pc_type type        - solver of the coarsest level, which has at most 600 rows unless couplings are too weak for
+                                   aggregates (default lu, on one GPU the inverse, or `PCPOLY` of degree 16 above 3000 rows)
 
   Notes:
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every
@@ -570,12 +570,13 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   the finest level are computed with Amat.
 
   The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`. If the matrix
-  is on GPUs, the levels are made there; several processes need PETSc 3.26. On one GPU the levels of at most 20 000 rows are
-  visited in one kernel. On several processes each of them visits these levels for all, with `PCREDUNDANT` and options that
-  begin with `-mg_coarse_redundant_`. `-ksp_view` shows it. If the type of cycle is not multiplicative, or a level has another
-  smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the cycles with one kernel for each operation; a factor of
-  `KSPRichardsonSetScale()` is not seen and has no effect. Functions of `PCMG` that a program calls between solves take effect
-  at the next set-up.
+  is on GPUs, the levels are made there; several processes need PETSc 3.26. On one GPU the matrix of a coarse level with more than
+  20 000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`, unless another preconditioner than `PCPOLY` or
+  `-mg_levels_pc_poly_scaling` is set for the level, and the levels of at most 20 000 rows are visited in one kernel. On several
+  processes each of them visits these levels for all, with `PCREDUNDANT` and options that begin with `-mg_coarse_redundant_`.
+  `-ksp_view` shows it. If the type of cycle is not multiplicative, or a level has another smoother, monitors, or
+  `-ksp_richardson_scale`, `PCMG` makes the cycles with one kernel for each operation; a factor of `KSPRichardsonSetScale()` is
+  not seen and has no effect. Functions of `PCMG` that a program calls between solves take effect at the next set-up.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 

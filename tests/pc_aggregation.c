@@ -246,7 +246,7 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix whose first coarse level has so many rows that it is not of one of PETSc's types on a GPU, unless options need that */
+/* Many rows: on a GPU the matrix of the first coarse level is a MATSHELL, unless options need a type of PETSc */
 static PetscErrorCode TestLarge(void)
 {
   const char *const options[] = {"", "-mg_levels_ksp_type chebyshev -mg_levels_pc_type jacobi", "-mg_levels_ksp_type gmres",

@@ -431,7 +431,7 @@ static PetscErrorCode TestCopy(PetscBool maybepersistent)
       PetscCall(VecEqual(y, again, &same));
       if (copies) PetscCall(ComplainIf(!same, "%s: another matrix, and the preconditioner has changed", what));
       PetscCall(MatScale(A, 0.5));
-      /* new values, with which zeros on the diagonal vanish and come back: the copy of the same pattern is that of a new one */
+      /* If values change and the pattern does not, the copy equals a new one, also if zeros on the diagonal vanish and come back */
       PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
       for (PetscInt k = 0; k < 2; k++) {
         PetscCall(MatShift(A, k ? -3.0 : 3.0));

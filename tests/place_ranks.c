@@ -124,8 +124,7 @@ static PetscErrorCode TestColumns(void)
   PetscFunctionBeginUser;
 #if PETSC_VERSION_GE(3, 20, 0)
   /* otherwise VecMDot() rounds in another way if the arrays of vectors happen to follow each other in memory */
-  PetscCall(PetscOptionsSetValue(NULL, "-vec_mdot_use_gemv", "0"));
-  PetscCall(PetscOptionsSetValue(NULL, "-vec_maxpy_use_gemv", "0"));
+  PetscCall(PetscOptionsInsertString(NULL, "-vec_mdot_use_gemv 0 -vec_maxpy_use_gemv 0"));
 #endif
   for (PetscInt s = 1; s <= 4; s *= 2) {
     for (PetscInt i = 0; i < 4; i++) {

@@ -743,8 +743,7 @@ int main(int argc, char **argv)
   seed = 1;
 #if PETSC_VERSION_GE(3, 20, 0)
   /* otherwise VecMDot() of explicit shadow vectors rounds in another way if their arrays happen to follow each other in memory */
-  PetscCall(PetscOptionsSetValue(NULL, "-vec_mdot_use_gemv", "0"));
-  PetscCall(PetscOptionsSetValue(NULL, "-vec_maxpy_use_gemv", "0"));
+  PetscCall(PetscOptionsInsertString(NULL, "-vec_mdot_use_gemv 0 -vec_maxpy_use_gemv 0"));
 #endif
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-runs", &runs, NULL));

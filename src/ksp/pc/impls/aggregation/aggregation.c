@@ -11,7 +11,6 @@
 */
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsmemory.h>
-#include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrssettings.h>
 #include "aggregation.h"
 

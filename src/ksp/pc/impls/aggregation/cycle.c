@@ -49,16 +49,6 @@ PetscErrorCode PCAggregationIsPlain_Private(PC pc, PetscBool *plain)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SmoothLevel(const PC_MG_Levels *level, PetscBool zero, Vec b, Vec x)
-{
-  PC poly;
-
-  PetscFunctionBegin;
-  PetscCall(KSPGetPC(level->smoothd, &poly));
-  PetscUseMethod(poly, PCPOLY_SMOOTH, (PC, PetscBool, Vec, Vec), (poly, zero, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    PCAggregationVisit_Private - Visits level l, 0 for the coarsest one, from x = 0. `small` makes the visits of the levels below
    `smalls`, if it is not NULL
@@ -84,14 +74,14 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
   PetscCall(KSPGetOperators(levels[l]->smoothd, &A, NULL));
   PetscCall(KSPGetPC(levels[l]->smoothd, &poly));
   for (PetscInt visit = 0; visit < visits; visit++) {
-    PetscCall(SmoothLevel(levels[l], (PetscBool)!visit, b, x));
+    PetscUseMethod(poly, PCPOLY_SMOOTH, (PC, PetscBool, Vec, Vec), (poly, (PetscBool)!visit, b, x));
     if (visit) PetscCall(MatResidual(A, b, x, levels[l]->r));
     else PetscUseMethod(poly, PCPOLY_RESIDUAL, (PC, Vec, Vec, Vec), (poly, b, x, levels[l]->r));
     PetscCall(MatRestrict(levels[l]->interpolate, levels[l]->r, levels[l - 1]->b));
     PetscCall(
       PCAggregationVisit_Private(pc, small, smalls, l - 1, l > 1 ? levels[l]->cycles : 1, levels[l - 1]->b, levels[l - 1]->x));
     PetscCall(MatInterpolateAdd(levels[l]->interpolate, levels[l - 1]->x, x, x));
-    PetscCall(SmoothLevel(levels[l], PETSC_FALSE, b, x));
+    PetscUseMethod(poly, PCPOLY_SMOOTH, (PC, PetscBool, Vec, Vec), (poly, PETSC_FALSE, b, x));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

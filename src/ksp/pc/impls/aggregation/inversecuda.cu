@@ -58,8 +58,8 @@ static __device__ int FindLargest(PetscReal value, int row, PetscReal least)
 }
 
 /*
-   Writes the transposed inverse of A, n rows and columns, where zeros are. `memory` is for the columns of M of all blocks if the
-   shared memory is too small for those of a block, else NULL. *bad becomes 1 if an entry of A or of the inverse is not finite
+   Writes the transposed inverse of A, n rows and columns, where zeros are. If the shared memory is too small for the columns of a
+   block, `memory` has the columns of all blocks, else it is NULL. If an entry of A or of the inverse is not finite, *bad becomes 1
 */
 static __global__ void __launch_bounds__(INVERSE_THREADS, 1)
   InverseKernel(IDRSCSR A, PetscScalar *memory, InverseStep *steps, PetscScalar *transposed, int *bad)

@@ -1,171 +1,341 @@
 /*
-   The visits of small levels in one kernel, by one thread block cluster, see cycle.c. The vectors of the levels are in global
-   memory, which is the L2 cache here. After each product there is a barrier of the cluster, or, if one block processes a level
-   with few rows, of this block.
+   The visits of small levels in one kernel, by one thread block cluster, see cycle.c. Rows are dealt out to the blocks in groups.
+   The vectors of a level are in the shared memory of the blocks that have its rows, and so is its matrix if the memory is large
+   enough. In a product the blocks load entries of vectors from each other, so a step costs little more than a barrier.
 
    A step of the smoother is x = x + v_k, with v_0 = D^{-1}(b - A x) and the steps of a polynomial, see idrspowers.h:
 
      v_j = gamma_j (D^{-1}A - theta_j) v_{j-1} - mu_j v_{j-2}
 */
 #include "../../../../sys/device/cluster.cuh"
+#include <petscidrs/private/idrsloops.h>
 #include "aggregatescuda.cuh"
 
 #define CYCLE_THREADS 1024
 #define CYCLE_STEPS   15
 #define CYCLE_LEVELS  12
-#define CYCLE_NARROW  (2 * CYCLE_THREADS) /* most rows of a level for one block */
-#define CYCLE_DENSE   128                 /* most rows of a coarsest level for one block */
+#define CYCLE_SHIFT   7 /* a group has at most 2^7 rows, so that many neighbours in a grid are in the same block */
 
+/* A level */
 typedef struct {
-  IDRSCSR            A;
+  IDRSCSR            A;       /* of the coarsest level: n only */
   const PetscScalar *inverse; /* diagonal of D^{-1} */
   AggregatesCUDA     next;    /* the step to the coarser level */
-  bool               wide;    /* all blocks process the level, and those above it; else the first one does */
   int                visits;  /* of the coarser level */
   int                steps;
   PetscScalar        gamma[CYCLE_STEPS], theta[CYCLE_STEPS], mu[CYCLE_STEPS];
-  PetscScalar       *x, *b, *v[2];
+  int                shift, groups; /* a group has 2^shift rows, and a block up to `groups` groups */
+  int                place;         /* of the arrays of CyclePart in the shared memory, in bytes */
 } CycleLevel;
+
+/* The rows that a block has of a level */
+typedef struct {
+  PetscScalar  *x, *b, *v[2], *inverse;
+  int2         *range;  /* of the entries of a row */
+  unsigned int *column; /* of each entry: the address of its entry of x; NULL if the matrix is not in the shared memory */
+  PetscScalar  *a;
+  int          *base; /* of each group: places of its entries here, less their places in A */
+  int           entries;
+} CyclePart;
 
 struct _n_AggregationCycle {
   int            levels, blocks; /* of the cluster */
   Mat            top;            /* the matrix of the highest level, referenced: the program may change it */
   Mat            transposed;     /* the transposed inverse of the coarsest matrix, referenced */
-  CycleLevel    *level;          /* on the GPU; level 0 has x and b only */
-  PetscScalar   *memory;
-  PetscLogDouble flops; /* of a visit */
+  CycleLevel    *level;          /* on the GPU; level 0 has no matrix */
+  size_t         fixed, shared;  /* bytes of shared memory: of all arrays but matrices, and in all */
+  PetscLogDouble flops;          /* of a visit */
 };
 
-/* The threads that process a level */
-typedef struct {
-  bool wide, member; /* this thread is one of them */
-  int  first, stride;
-} Team;
-
-static __device__ __forceinline__ Team TeamFor(const CycleLevel &level)
+/* Bytes of shared memory for the arrays of a level */
+static size_t CycleBytes(const CycleLevel *level)
 {
-  return {level.wide, level.wide || blockIdx.x == 0, (int)(level.wide ? blockIdx.x * CYCLE_THREADS + threadIdx.x : threadIdx.x),
-          (int)(level.wide ? gridDim.x * CYCLE_THREADS : CYCLE_THREADS)};
+  const size_t rows = (size_t)level->groups << level->shift;
+
+  return (rows * (5 * sizeof(PetscScalar) + sizeof(int2)) + level->groups * sizeof(int) + 15) / 16 * 16;
 }
 
-static __device__ __forceinline__ void TeamBarrier(const Team &team)
+/* The place of a row: its block, and its number there */
+static __device__ __forceinline__ int BlockOf(const CycleLevel &level, int row)
 {
-  if (team.wide) IDRSClusterBarrier();
-  else __syncthreads();
+  return (row >> level.shift) & (int)(gridDim.x - 1);
+}
+
+static __device__ __forceinline__ int NumberOf(const CycleLevel &level, int row)
+{
+  const int group = (row >> level.shift) / (int)gridDim.x;
+
+  return (group << level.shift) + (row & ((1 << level.shift) - 1));
+}
+
+/* The row with number i in this block; at least n if there is none */
+static __device__ __forceinline__ int RowOf(const CycleLevel &level, int i)
+{
+  const int group = (i >> level.shift) * (int)gridDim.x + (int)blockIdx.x;
+
+  return (group << level.shift) + (i & ((1 << level.shift) - 1));
+}
+
+/* The address, in the shared memory of the cluster, of the entry of a vector with this row. The blocks have the same layout */
+static __device__ __forceinline__ unsigned int AddressOf(const CycleLevel &level, const PetscScalar *vector, int row)
+{
+  unsigned int address = (unsigned int)__cvta_generic_to_shared(vector + NumberOf(level, row));
+
+  IDRS_CLUSTER_CODE("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(address) : "r"(BlockOf(level, row)));
+  return address;
+}
+
+static __device__ __forceinline__ PetscScalar LoadAddress(unsigned int address)
+{
+  PetscReal part[IDRS_PARTS];
+
+#pragma unroll
+  for (int k = 0; k < IDRS_PARTS; k++) {
+    part[k] = 0.0;
+#if PetscDefined(USE_REAL_SINGLE)
+    IDRS_CLUSTER_CODE("ld.shared::cluster.f32 %0, [%1];" : "=f"(part[k]) : "r"(address + k * (unsigned int)sizeof(PetscReal)));
+#else
+    IDRS_CLUSTER_CODE("ld.shared::cluster.f64 %0, [%1];" : "=d"(part[k]) : "r"(address + k * (unsigned int)sizeof(PetscReal)));
+#endif
+  }
+#if PetscDefined(USE_COMPLEX)
+  return PetscScalar(part[0], part[1]);
+#else
+  return part[0];
+#endif
+}
+
+/* Returns the entry of A z in the row with number i. z is x or another vector of this level */
+static __device__ __forceinline__ PetscScalar RowProduct(const CycleLevel &level, const CyclePart &part, int i,
+                                                         const PetscScalar *z)
+{
+  const int2         range = part.range[i];
+  const unsigned int shift = (unsigned int)((z - part.x) * (int)sizeof(PetscScalar));
+  PetscScalar        sum   = 0.0;
+
+  for (int p = range.x; p < range.y; p += AGGREGATES_ATONCE) {
+    unsigned int address[AGGREGATES_ATONCE];
+    PetscScalar  value[AGGREGATES_ATONCE];
+
+#pragma unroll
+    for (int l = 0; l < AGGREGATES_ATONCE; l++) {
+      const int q = min(p + l, range.y - 1);
+
+      address[l] = part.a ? part.column[q] : AddressOf(level, part.x, (int)__ldg(level.A.j + q));
+      value[l]   = part.a ? part.a[q] : IDRSLoadConstant(level.A.a + q);
+    }
+#pragma unroll
+    for (int l = 0; l < AGGREGATES_ATONCE; l++) {
+      const PetscScalar entry = LoadAddress(address[l] + shift);
+
+      if (p + l < range.y) sum += value[l] * entry;
+    }
+  }
+  return sum;
 }
 
 /* x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) */
-static __device__ void SmoothLevel(const CycleLevel &level, const IDRSCSR &A, const Team &team, bool zero, const PetscScalar *b,
-                                   PetscScalar *x)
+static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &part, bool zero)
 {
-  if (!team.member) return;
-  for (int row = team.first; row < A.n; row += team.stride) {
-    PetscScalar r = b[row];
+  const int rows = level.groups << level.shift;
 
-    if (!zero) r -= RowProduct(A, row, x);
-    level.v[0][row] = level.inverse[row] * r;
+  for (int i = threadIdx.x; i < rows; i += CYCLE_THREADS) {
+    if (RowOf(level, i) >= level.A.n) break;
+    part.v[0][i] = part.inverse[i] * (zero ? part.b[i] : part.b[i] - RowProduct(level, part, i, part.x));
   }
-  TeamBarrier(team);
+  IDRSClusterBarrier();
   for (int j = 0; j < level.steps; j++) {
-    const PetscScalar *const last  = level.v[j % 2];
-    PetscScalar *const       other = level.v[(j + 1) % 2]; /* v_{j-2}, then v_j */
+    const PetscScalar *const last  = part.v[j % 2];
+    PetscScalar *const       other = part.v[(j + 1) % 2]; /* v_{j-2}, then v_j */
 
-    for (int row = team.first; row < A.n; row += team.stride) {
-      PetscScalar next = level.gamma[j] * (level.inverse[row] * RowProduct(A, row, last) - level.theta[j] * last[row]);
+    for (int i = threadIdx.x; i < rows; i += CYCLE_THREADS) {
+      PetscScalar next;
 
-      if (j) next -= level.mu[j] * other[row];
-      if (j + 1 < level.steps) other[row] = next;
-      else x[row] = zero ? next : x[row] + next;
+      if (RowOf(level, i) >= level.A.n) break;
+      next = level.gamma[j] * (part.inverse[i] * RowProduct(level, part, i, last) - level.theta[j] * last[i]);
+      if (j) next -= level.mu[j] * other[i];
+      if (j + 1 < level.steps) other[i] = next;
+      else part.x[i] = zero ? next : part.x[i] + next;
     }
-    TeamBarrier(team);
+    IDRSClusterBarrier();
   }
 }
 
-/* b of the coarser level = P^T (b - A x) */
-static __device__ void RestrictResidual(const CycleLevel &level, const IDRSCSR &A, const Team &team, const PetscScalar *b,
-                                        const PetscScalar *x, PetscScalar *coarse)
+/* b of the coarser level = P^T (b - A x). The thread that needs an entry of it first has computed it */
+static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
+                                        const CyclePart &coarsepart)
 {
-  if (!team.member) return;
-  for (int row = team.first; row < A.n; row += team.stride) level.v[0][row] = b[row] - RowProduct(A, row, x);
-  TeamBarrier(team);
-  for (int c = team.first; c < level.next.count; c += team.stride) {
+  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
+    if (RowOf(level, i) >= level.A.n) break;
+    part.v[0][i] = part.b[i] - RowProduct(level, part, i, part.x);
+  }
+  IDRSClusterBarrier();
+  for (int i = threadIdx.x; i < coarse.groups << coarse.shift; i += CYCLE_THREADS) {
+    const int   c   = RowOf(coarse, i);
     PetscScalar sum = 0.0;
 
-    for (int k = level.next.start[c]; k < level.next.start[c + 1]; k++) sum += level.v[0][level.next.rows[k]];
-    coarse[c] = sum;
+    if (c >= coarse.A.n) break;
+    for (int k = __ldg(level.next.start + c), end = __ldg(level.next.start + c + 1); k < end; k++)
+      sum += LoadAddress(AddressOf(level, part.v[0], __ldg(level.next.rows + k)));
+    coarsepart.b[i] = sum;
   }
-  TeamBarrier(team);
 }
 
 /* x = x + P x of the coarser level */
-static __device__ void ProlongCorrection(const CycleLevel &level, const Team &team, const PetscScalar *coarse, PetscScalar *x)
+static __device__ void ProlongCorrection(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
+                                         const CyclePart &coarsepart)
 {
-  if (!team.member) return;
-  for (int row = team.first; row < level.A.n; row += team.stride) {
-    const int c = level.next.of[row];
+  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
+    const int row = RowOf(level, i), c = row < level.A.n ? __ldg(level.next.of + row) : -1;
 
-    if (c >= 0) x[row] += coarse[c];
+    if (c >= 0) part.x[i] += LoadAddress(AddressOf(coarse, coarsepart.x, c));
   }
-  TeamBarrier(team);
+  IDRSClusterBarrier();
 }
 
 /* x = A^{-1}b on the coarsest level, a warp for a row, whose entries are in a column of the transposed inverse */
-static __device__ void SolveCoarsest(const PetscScalar *transposed, int n, const Team &team, const PetscScalar *b, PetscScalar *x)
+static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleLevel &level, const CyclePart &part, PetscScalar *b)
 {
-  const int lane = threadIdx.x % IDRS_WARP;
+  const int n = (int)level.A.n, lane = threadIdx.x % IDRS_WARP;
 
-  if (!team.member) return;
-  for (int row = team.first / IDRS_WARP; row < n; row += team.stride / IDRS_WARP) {
+  IDRSClusterBarrier();
+  for (int row = threadIdx.x; row < n; row += CYCLE_THREADS) b[row] = LoadAddress(AddressOf(level, part.b, row));
+  __syncthreads();
+  for (int i = threadIdx.x / IDRS_WARP; i < level.groups << level.shift; i += CYCLE_THREADS / IDRS_WARP) {
+    const int   row = RowOf(level, i);
     PetscScalar sum = 0.0;
 
+    if (row >= n) break;
 #pragma unroll 4
     for (int j = lane; j < n; j += IDRS_WARP) sum += IDRSLoadConstant(transposed + j + (size_t)row * n) * b[j];
     sum = IDRSWarpSum<IDRS_WARP>(sum);
-    if (lane == 0) x[row] = sum;
+    if (lane == 0) part.x[i] = sum;
   }
-  TeamBarrier(team);
+  IDRSClusterBarrier();
 }
 
-static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
-  CycleKernel(const CycleLevel *levels, int count, IDRSCSR top, const PetscScalar *transposed, int visits, const PetscScalar *b,
-              PetscScalar *x)
+/* Sets the arrays of each level in the shared memory, which has matrices as long as there is room, those of coarse levels first */
+static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePart parts[], char *memory, size_t fixed,
+                                  size_t shared)
 {
-  int  left[CYCLE_LEVELS]; /* visits of each level that have not ended */
-  int  l    = count - 1;
-  bool zero = true;
+  if (threadIdx.x < count) {
+    const CycleLevel &level = levels[threadIdx.x];
+    CyclePart        &part  = parts[threadIdx.x];
+    const int         rows  = level.groups << level.shift;
 
-  left[l] = visits;
+    part.x       = (PetscScalar *)(memory + level.place);
+    part.b       = part.x + rows;
+    part.v[0]    = part.b + rows;
+    part.v[1]    = part.v[0] + rows;
+    part.inverse = part.v[1] + rows;
+    part.range   = (int2 *)(part.inverse + rows);
+    part.base    = (int *)(part.range + rows);
+    part.entries = 0;
+#pragma unroll 4
+    for (int g = 0; g < (threadIdx.x ? level.groups : 0); g++) {
+      const int first = min(RowOf(level, g << level.shift), (int)level.A.n), end = min(first + (1 << level.shift), (int)level.A.n);
+      const int begin = (int)__ldg(level.A.i + first);
+
+      part.base[g] = part.entries - begin;
+      part.entries += (int)__ldg(level.A.i + end) - begin;
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int l = 1; l < count; l++) {
+      const size_t bytes = ((size_t)parts[l].entries * (sizeof(PetscScalar) + sizeof(unsigned int)) + 15) / 16 * 16;
+      const bool   fits  = fixed + bytes <= shared;
+
+      parts[l].a      = fits ? (PetscScalar *)(memory + fixed) : NULL;
+      parts[l].column = (unsigned int *)(parts[l].a + parts[l].entries);
+      if (fits) fixed += bytes;
+    }
+  }
+  __syncthreads();
+}
+
+static __device__ void LoadPart(const CycleLevel &level, const CyclePart &part)
+{
+  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
+    const int row = RowOf(level, i);
+    int       begin, end, base;
+
+    if (row >= level.A.n) break;
+    begin           = (int)__ldg(level.A.i + row);
+    end             = (int)__ldg(level.A.i + row + 1);
+    base            = part.a ? part.base[i >> level.shift] : 0;
+    part.range[i]   = make_int2(begin + base, end + base);
+    part.inverse[i] = IDRSLoadConstant(level.inverse + row);
+#pragma unroll 4
+    for (int p = begin; p < (part.a ? end : begin); p++) {
+      part.column[p + base] = AddressOf(level, part.x, (int)__ldg(level.A.j + p));
+      part.a[p + base]      = IDRSLoadConstant(level.A.a + p);
+    }
+  }
+}
+
+/* The first bytes of `memory`, up to the place of level 0, are for b of the coarsest level */
+static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
+  CycleKernel(const CycleLevel *given, int count, IDRSCSR A, const PetscScalar *transposed, size_t fixed, size_t shared, int visits,
+              const PetscScalar *b, PetscScalar *x)
+{
+  extern __shared__ PetscScalar memory[];
+  __shared__ CycleLevel         levels[CYCLE_LEVELS];
+  __shared__ CyclePart          parts[CYCLE_LEVELS];
+
+  const int top = count - 1;
+  int       left[CYCLE_LEVELS]; /* visits of each level that have not ended */
+  int       l    = top;
+  bool      zero = true;
+
+  for (int k = threadIdx.x; k < count * (int)(sizeof(CycleLevel) / sizeof(int)); k += CYCLE_THREADS)
+    ((int *)levels)[k] = ((const int *)given)[k];
+  __syncthreads();
+  if (threadIdx.x == 0) levels[top].A = A;
+  __syncthreads();
+  PlaceParts(levels, count, parts, (char *)memory, fixed, shared);
+  for (int k = 1; k < count; k++) LoadPart(levels[k], parts[k]);
+  for (int i = threadIdx.x; i < levels[top].groups << levels[top].shift; i += CYCLE_THREADS) {
+    if (RowOf(levels[top], i) < A.n) parts[top].b[i] = b[RowOf(levels[top], i)];
+  }
+  __syncthreads();
+  left[top] = visits;
   for (;;) {
-    const CycleLevel        &level = levels[l];
-    const IDRSCSR           &A     = l == count - 1 ? top : level.A;
-    const Team               team  = TeamFor(level);
-    const PetscScalar *const bl    = l == count - 1 ? b : level.b;
-    PetscScalar *const       xl    = l == count - 1 ? x : level.x;
-
     if (l) { /* down */
-      SmoothLevel(level, A, team, zero, bl, xl);
-      RestrictResidual(level, A, team, bl, xl, levels[l - 1].b);
-      left[--l] = level.visits;
-      zero      = true;
+      SmoothLevel(levels[l], parts[l], zero);
+      RestrictResidual(levels[l], parts[l], levels[l - 1], parts[l - 1]);
+      left[l - 1] = levels[l].visits;
+      zero        = true;
+      l--;
       continue;
     }
-    SolveCoarsest(transposed, (int)level.A.n, team, bl, xl);
+    SolveCoarsest(transposed, levels[0], parts[0], memory);
     left[0] = 0;
     /* up, until a level is visited again */
-    while (l < count - 1 && left[l] == 0) {
-      const CycleLevel  &upper = levels[l + 1];
-      const Team         above = TeamFor(upper);
-      PetscScalar *const to    = l + 1 == count - 1 ? x : upper.x;
-
-      /* the first block has made the visits below alone */
-      if (above.wide && !levels[l].wide) IDRSClusterBarrier();
-      ProlongCorrection(upper, above, levels[l].x, to);
-      SmoothLevel(upper, l + 1 == count - 1 ? top : upper.A, above, false, l + 1 == count - 1 ? b : upper.b, to);
-      left[++l]--;
+    while (l < top && left[l] == 0) {
+      l++;
+      ProlongCorrection(levels[l], parts[l], levels[l - 1], parts[l - 1]);
+      SmoothLevel(levels[l], parts[l], false);
+      left[l]--;
     }
     if (left[l] == 0) break;
     zero = false;
   }
+  for (int i = threadIdx.x; i < levels[top].groups << levels[top].shift; i += CYCLE_THREADS) {
+    if (RowOf(levels[top], i) < A.n) x[RowOf(levels[top], i)] = parts[top].x[i];
+  }
+}
+
+/* Deals out the rows of a level to the blocks, and places its arrays behind the first *bytes of the shared memory */
+static void CyclePlaceLevel(CycleLevel *level, int blocks, size_t *bytes)
+{
+  int groups;
+
+  while (level->shift < CYCLE_SHIFT && level->A.n > blocks << (level->shift + 1)) level->shift++;
+  groups        = (int)((level->A.n - 1) >> level->shift) + 1;
+  level->groups = (groups + blocks - 1) / blocks;
+  level->place  = (int)*bytes;
+  *bytes += CycleBytes(level);
 }
 
 /* step[0] is not used */
@@ -175,12 +345,10 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
   AggregationCycle   cycle;
   CycleLevel         level[CYCLE_LEVELS] = {};
   PetscInt           n;
-  size_t             needed = 0;
-  size_t             shared;
+  size_t             shared = 0, bytes;
   int                clusters, blocks = 0;
   cudaStream_t       stream;
   PetscDeviceContext dctx;
-  PetscScalar       *memory;
 
   PetscFunctionBegin;
   if (levels > CYCLE_LEVELS) *why = "they are too many";
@@ -198,25 +366,32 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
   }
   if (!blocks) *why = "the GPU has no clusters of thread blocks";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetSize(transposed, &n, NULL));
+  bytes        = (n * sizeof(PetscScalar) + 15) / 16 * 16;
+  level[0].A.n = n;
+  CyclePlaceLevel(level, blocks, &bytes);
+  for (PetscInt l = 1; l < levels; l++) {
+    PetscCall(AggregatesGetCSR_CUDA(step[l].A, &level[l].A));
+    CyclePlaceLevel(level + l, blocks, &bytes);
+  }
+  if (bytes > shared) *why = "their vectors are larger than the shared memory";
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscNew(&cycle));
-  PetscCall(MatGetSize(transposed, &n, NULL));
-  level[0].A.n  = n;
-  level[0].wide = n > CYCLE_DENSE;
   cycle->levels = (int)levels;
   cycle->blocks = blocks;
+  cycle->fixed  = bytes;
+  cycle->shared = shared;
   for (PetscInt l = 1; l < levels; l++) {
     const IDRSPowers *powers = &step[l].polynomial->powers;
     PetscLogDouble    nonzeros;
     AggregatesCUDA   *next;
 
-    PetscCall(AggregatesGetCSR_CUDA(step[l].A, &level[l].A));
     PetscCall(IDRSGetNonzeros(step[l].A, &nonzeros));
     PetscCall(IDRSFindArrayRead_CUDA(powers->inverse, &level[l].inverse));
     PetscCall(MatShellGetContext(step[l].P, &next));
     level[l].next   = *next;
-    level[l].wide   = level[l - 1].wide || level[l].A.n > CYCLE_NARROW;
     level[l].visits = (int)step[l].visits;
     level[l].steps  = (int)powers->k;
     for (PetscInt j = 0; j < powers->k; j++) {
@@ -224,20 +399,9 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
       level[l].theta[j] = powers->theta[j];
       level[l].mu[j]    = powers->mu[j];
     }
-    needed += 4 * (size_t)level[l].A.n;
     cycle->flops = step[l].visits * cycle->flops + 4.0 * nonzeros * (PetscLogDouble)(powers->k + 1);
   }
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed + 2 * n, &cycle->memory));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, levels, &cycle->level));
-  memory = cycle->memory;
-  for (PetscInt l = 0; l < levels; l++) {
-    PetscScalar **const vectors[] = {&level[l].x, &level[l].b, &level[l].v[0], &level[l].v[1]};
-
-    for (int k = 0; k < (l ? 4 : 2); k++) {
-      *vectors[k] = memory;
-      memory += level[l].A.n;
-    }
-  }
   PetscCallCUDA(cudaMemcpyAsync(cycle->level, level, levels * sizeof(*level), cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscObjectReference((PetscObject)transposed));
@@ -263,10 +427,10 @@ static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscIn
   PetscCall(IDRSFindArrayRead_CUDA(b, &bs));
   PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &xs));
   PetscCall(MatDenseCUDAGetArrayRead(cycle->transposed, &transposed));
-  config = IDRSClusterConfig(1, (unsigned int)cycle->blocks, CYCLE_THREADS, 0, stream, attributes);
+  config = IDRSClusterConfig(1, (unsigned int)cycle->blocks, CYCLE_THREADS, cycle->shared, stream, attributes);
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(cudaLaunchKernelEx(&config, CycleKernel, (const CycleLevel *)cycle->level, cycle->levels, csr, transposed,
-                                   (int)visits, bs, xs));
+                                   cycle->fixed, cycle->shared, (int)visits, bs, xs));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(visits * cycle->flops));
   PetscCall(MatDenseCUDARestoreArrayRead(cycle->transposed, &transposed));
@@ -280,7 +444,6 @@ static PetscErrorCode AggregationCycleDestroy_CUDA(AggregationCycle *cycle)
   PetscFunctionBegin;
   if (!*cycle) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, (*cycle)->memory));
   PetscCall(PetscDeviceFree(dctx, (*cycle)->level));
   PetscCall(MatDestroy(&(*cycle)->transposed));
   PetscCall(MatDestroy(&(*cycle)->top));

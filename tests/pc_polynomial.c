@@ -460,7 +460,7 @@ static PetscErrorCode TestSmoother(void)
   PetscCall(PowersMayBePersistent(PETSC_FALSE));
   for (PetscInt i = 0; i < 6; i += i ? 3 : 1) {
     for (PetscInt degree = 1; degree < 10; degree++) {
-      PetscErrorCode (*smooth)(PC, PetscBool, Vec, Vec), (*residual)(PC, Vec, Vec, Vec);
+      PetscErrorCode (*smooth)(PC, PetscBool, Vec, Vec), (*residual)(PC, PetscBool, Vec, Vec, Vec);
       PetscReal norm, size, error, tolerance;
       PetscInt  copies, whole, seen;
       char      what[64];
@@ -487,12 +487,16 @@ static PetscErrorCode TestSmoother(void)
       PetscCall(Difference(v[0], v[1], &error));
       PetscCall(ComplainIf(!(error <= 50.0 * PETSC_MACHINE_EPSILON), "%s: x = B^{-1}b differs by %g", what, (double)error));
       PetscCall(MatResidual(A, b, v[0], v[1]));
-      PetscCall((*residual)(pc, b, v[0], v[2]));
-      PetscCall(VecAXPY(v[2], -1.0, v[1]));
-      PetscCall(VecNorm(v[2], NORM_INFINITY, &error));
       PetscCall(MatNorm(A, NORM_INFINITY, &norm));
       PetscCall(VecNorm(v[0], NORM_INFINITY, &size));
-      PetscCall(ComplainIf(!(error <= 0.1 * tolerance * norm * size), "%s: b - A x differs by %g", what, (double)error));
+      for (int first = 1; first >= 0; first--) { /* later residuals are not computed in half precision */
+        const PetscReal most = !first && !seen ? 50.0 * PETSC_MACHINE_EPSILON : tolerance;
+
+        PetscCall((*residual)(pc, (PetscBool)first, b, v[0], v[2]));
+        PetscCall(VecAXPY(v[2], -1.0, v[1]));
+        PetscCall(VecNorm(v[2], NORM_INFINITY, &error));
+        PetscCall(ComplainIf(!(error <= 0.1 * most * norm * size), "%s: b - A x differs by %g", what, (double)error));
+      }
       PetscCall(PCApply(pc, v[1], v[3]));
       PetscCall(VecAXPY(v[3], 1.0, v[0]));
       PetscCall((*smooth)(pc, PETSC_FALSE, b, v[0]));

@@ -13,6 +13,7 @@
 #include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrssettings.h>
 #include "aggregation.h"
+#include "../poly/polysmooth.h"
 
 #define AGGREGATION_DIRECT  3000 /* rows at most of a coarsest level that PCMG solves by LU */
 #define AGGREGATION_LONG    16   /* degree of PCPOLY on a larger coarsest level */
@@ -37,8 +38,7 @@ typedef struct {
   PetscInt             count;
   PetscBool            plain; /* cycle.c makes the cycles, not PCMG */
   AggregationCoarsest  coarsest;
-  AggregationCycle     small;  /* a kernel with the cycles of all small levels, or NULL */
-  PetscInt             smalls; /* number of these levels */
+  AggregationSmall     small;
   /* functions of PCMG, which the functions of this type call */
   PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer), (*apply)(PC, Vec, Vec);
   PetscErrorCode (*applyrichardson)(PC, Vec, Vec, Vec, PetscReal, PetscReal, PetscReal, PetscInt, PetscBool, PetscInt *,
@@ -61,12 +61,24 @@ static PetscInt PCAggregationGetCoarsest(PC pc)
   return size > 1 ? ops->parallelcoarsest : ops->coarsest;
 }
 
+#if defined(PETSCIDRS_HAVE_CUDA)
+/* On several processes the cycle belongs to another PC */
+static PetscErrorCode PCAggregationDestroyCycle(AggregationSmall *small)
+{
+  PetscFunctionBegin;
+  if (!small->gather) PetscCall((*AggregationCycles_CUDA.destroy)(&small->cycle));
+  small->cycle = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
 {
   PetscFunctionBegin;
   aggregation->plain = PETSC_FALSE;
 #if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
+  PetscCall(PCAggregationDestroyCycle(&aggregation->small));
+  PetscCall((*AggregationCycles_CUDA.destroygather)(&aggregation->small.gather));
   PetscCall((*AggregationCycles_CUDA.destroyinverse)(&aggregation->coarsest.inverse));
   aggregation->coarsest.transposed = NULL;
 #endif
@@ -174,7 +186,8 @@ static PetscErrorCode PCAggregationChoose(PC pc, size_t index)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCAggregationSetSmoother(KSP smoother)
+/* A coarse level is visited more than once */
+static PetscErrorCode PCAggregationSetSmoother(KSP smoother, PetscBool coarse)
 {
   PC poly;
 
@@ -185,7 +198,7 @@ static PetscErrorCode PCAggregationSetSmoother(KSP smoother)
   PetscCall(KSPGetPC(smoother, &poly));
   PetscCall(PCSetType(poly, PCPOLY));
   PetscCall(PCPolySetDegree(poly, AGGREGATION_DEGREE));
-  PetscUseMethod(poly, "PCPolySetSmoother_C", (PC, PetscBool), (poly, PETSC_TRUE));
+  PetscUseMethod(poly, PCPOLY_SMOOTHER, (PC, PetscBool), (poly, coarse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,7 +326,8 @@ static PetscErrorCode PCAggregationSetFromOptions(PC pc)
   for (PetscInt l = 1; l < aggregation->count; l++) {
     const PC_MG_Levels *level = ((PC_MG *)pc->data)->levels[l];
 
-    if (level->smoothu != level->smoothd) PetscCall(PCAggregationSetSmoother(level->smoothu));
+    if (level->smoothu != level->smoothd)
+      PetscCall(PCAggregationSetSmoother(level->smoothu, (PetscBool)(l + 1 < aggregation->count)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -347,7 +361,7 @@ static PetscErrorCode PCAggregationCreateLevels(PC pc)
     PetscCall(PCMGSetInterpolation(pc, l, P));
     PetscCall(MatDestroy(&P));
     PetscCall(PCMGGetSmoother(pc, l, &smoother));
-    PetscCall(PCAggregationSetSmoother(smoother));
+    PetscCall(PCAggregationSetSmoother(smoother, (PetscBool)(l + 1 < aggregation->count)));
   }
   PetscCall(PCAggregationSetCoarseSolve(pc));
   PetscCall(PCMGSetCycleType(pc, PC_MG_CYCLE_W));
@@ -419,7 +433,7 @@ static PetscErrorCode PCApply_Aggregation(PC pc, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(PCAggregationIsPlainFor(pc, b, x, &plain));
-  if (plain) PetscCall(PCAggregationVisit_Private(pc, aggregation->small, aggregation->smalls, aggregation->count - 1, 1, b, x));
+  if (plain) PetscCall(PCAggregationVisit_Private(pc, &aggregation->small, aggregation->count - 1, 1, b, x));
   else PetscCall((*aggregation->apply)(pc, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -441,11 +455,45 @@ static PetscErrorCode PCApplyRichardson_Aggregation(PC pc, Vec b, Vec x, Vec w, 
     PetscCall((*aggregation->applyrichardson)(pc, b, x, w, rtol, atol, dtol, its, zero, outits, reason));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PCAggregationVisit_Private(pc, aggregation->small, aggregation->smalls, aggregation->count - 1, its, b, x));
+  PetscCall(PCAggregationVisit_Private(pc, &aggregation->small, aggregation->count - 1, its, b, x));
   *outits = its;
   *reason = PCRICHARDSON_CONVERGED_ITS;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#if defined(PETSCIDRS_HAVE_CUDA)
+/* Makes the kernel for the small levels, on several processes for those of the PC that each process has for level 0 */
+static PetscErrorCode PCAggregationSetUpCycle(PC pc)
+{
+  PC_Aggregation         *aggregation = PCAggregationGet(pc);
+  const AggregationSmall *own         = NULL;
+  PetscMPIInt             size;
+  PetscBool               redundant, same = PETSC_FALSE;
+  KSP                     each;
+  PC                      inner;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  if (size == 1) {
+    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->coarsest, &aggregation->small));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(KSPGetPC(((PC_MG *)pc->data)->levels[0]->smoothd, &inner));
+  PetscCall(PetscObjectTypeCompare((PetscObject)inner, PCREDUNDANT, &redundant));
+  if (redundant) {
+    PetscCall(PCRedundantGetKSP(inner, &each));
+    PetscCall(KSPGetPC(each, &inner));
+    PetscCall(PetscObjectTypeCompare((PetscObject)inner, PCAGGREGATION, &same));
+  }
+  if (same) {
+    PetscCall(KSPSetUp(each));
+    own = &PCAggregationGet(inner)->small;
+    if (own->levels < PCAggregationGet(inner)->count) own = NULL;
+  }
+  PetscCall(PCAggregationConnectSmall_Private(pc, own, &aggregation->small));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 static PetscErrorCode PCSetUp_Aggregation(PC pc)
 {
@@ -476,9 +524,8 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
     pc->ops->applyrichardson     = PCApplyRichardson_Aggregation;
   }
 #if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
-  if (aggregation->plain && aggregation->ops == &Aggregates_CUDA)
-    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->coarsest, &aggregation->small, &aggregation->smalls));
+  PetscCall(PCAggregationDestroyCycle(&aggregation->small));
+  if (aggregation->plain && aggregation->count > 1 && aggregation->ops == &Aggregates_CUDA) PetscCall(PCAggregationSetUpCycle(pc));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -495,8 +542,10 @@ static PetscErrorCode PCView_Aggregation(PC pc, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (ascii && aggregation->count) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  coarse matrices are computed %s\n", aggregation->ops->where));
-    if (aggregation->small)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "  levels 0 to %" PetscInt_FMT " in one kernel\n", aggregation->smalls - 1));
+    if (aggregation->small.gather && aggregation->small.cycle)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  level 0 in one kernel, which exchanges the right-hand side\n"));
+    else if (aggregation->small.cycle)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  levels 0 to %" PetscInt_FMT " in one kernel\n", aggregation->small.levels - 1));
   }
   for (PetscInt l = 0; ascii && l < aggregation->count; l++) {
     const AggregationLevel *level = &aggregation->level[l];
@@ -568,14 +617,15 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   one process, and only couplings inside a process count. The levels are computed from Pmat. With `-pc_use_amat` the residuals of
   the finest level are computed with Amat.
 
-  The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`. If the matrix
-  is on GPUs, the levels are made there; several processes need PETSc 3.26. On one GPU the matrix of a coarse level with more than
-  20 000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`, unless another preconditioner than `PCPOLY` or
+  The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`. If the matrix is
+  on GPUs, the levels are made there; several processes need PETSc 3.26. On one GPU the matrix of a coarse level with more than 20
+  000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`, unless another preconditioner than `PCPOLY` or
   `-mg_levels_pc_poly_scaling` is set for the level, and the levels of at most 20 000 rows are visited in one kernel. On several
-  processes each of them visits these levels for all, with `PCREDUNDANT` and options that begin with `-mg_coarse_redundant_`.
-  `-ksp_view` shows it. If the type of cycle is not multiplicative, or a level has another smoother, monitors, or
-  `-ksp_richardson_scale`, `PCMG` makes the cycles with one kernel for each operation; a factor of `KSPRichardsonSetScale()` is
-  not seen and has no effect. Functions of `PCMG` that a program calls between solves take effect at the next set-up.
+  processes each of them visits these levels for all, with `PCREDUNDANT` and options that begin with `-mg_coarse_redundant_`; if
+  GPUs map each other's memory, this kernel exchanges the right-hand side. `-ksp_view` shows it. If the type of cycle is not
+  multiplicative, or a level has another smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the cycles with one kernel
+  for each operation; a factor of `KSPRichardsonSetScale()` is not seen and has no effect. Functions of `PCMG` that a program
+  calls between solves take effect at the next set-up.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 

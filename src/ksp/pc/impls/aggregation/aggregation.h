@@ -66,8 +66,9 @@ typedef struct {
   Mat                transposed;
 } AggregationCoarsest;
 
-/* A kernel that makes the visits of small levels */
-typedef struct _n_AggregationCycle *AggregationCycle;
+/* A kernel that makes the visits of small levels, and the exchange of the right-hand side between processes */
+typedef struct _n_AggregationCycle  *AggregationCycle;
+typedef struct _n_AggregationGather *AggregationGather;
 
 /* A level for this kernel, and the step to the next coarser one */
 typedef struct {
@@ -76,22 +77,38 @@ typedef struct {
   const IDRSPolynomial *polynomial;
 } AggregationStep;
 
+/*
+   The small levels. On several processes these are levels of the preconditioner that each process has for level 0, which owns the
+   cycle; the solver of level 0 makes `visits` steps with it
+*/
+typedef struct {
+  AggregationCycle  cycle;  /* NULL: the levels are like others */
+  PetscInt          levels; /* number of them; on several processes 1, for level 0 */
+  AggregationGather gather; /* on several processes; kept for new values */
+  PetscInt          visits;
+} AggregationSmall;
+
 typedef struct {
   /* makes the kernel, or sets the reason why it does not support these levels; the matrix is the one of `invertend` */
   PetscErrorCode (*create)(PetscInt, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
-  PetscErrorCode (*apply)(AggregationCycle, PetscInt, Vec, Vec); /* visits of the highest level from x = 0 */
+  /* visits of the highest level from x = 0 */
+  PetscErrorCode (*apply)(AggregationCycle, AggregationGather, PetscInt, Vec, Vec);
   PetscErrorCode (*destroy)(AggregationCycle *);
   /* begin and end to compute the transposed inverse; false if it is not finite. If the matrix is singular, see inversecuda.cu */
   PetscErrorCode (*invertbegin)(Mat, AggregationInverse *);
   PetscErrorCode (*invertend)(Mat, AggregationInverse *, Mat *, PetscBool *);
   PetscErrorCode (*destroyinverse)(AggregationInverse *);
+  PetscErrorCode (*gather)(Vec, AggregationGather *, const char *[]);
+  PetscBool (*gatherisvalid)(AggregationGather);
+  PetscErrorCode (*destroygather)(AggregationGather *);
 } AggregationCycleOps;
 
 /* With CUDA only */
 PETSC_INTERN const AggregationCycleOps AggregationCycles_CUDA;
 PETSC_INTERN PetscErrorCode            PCAggregationBeginInverse_Private(PC, Mat, AggregationCoarsest *);
-PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, AggregationCoarsest *, AggregationCycle *, PetscInt *);
+PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, AggregationCoarsest *, AggregationSmall *);
+PETSC_INTERN PetscErrorCode            PCAggregationConnectSmall_Private(PC, const AggregationSmall *, AggregationSmall *);
 
 PETSC_INTERN PetscErrorCode PCAggregationSetInverse_Private(PC, AggregationCoarsest *);
 PETSC_INTERN PetscErrorCode PCAggregationIsPlain_Private(PC, PetscBool *);
-PETSC_INTERN PetscErrorCode PCAggregationVisit_Private(PC, AggregationCycle, PetscInt, PetscInt, PetscInt, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCAggregationVisit_Private(PC, const AggregationSmall *, PetscInt, PetscInt, Vec, Vec);

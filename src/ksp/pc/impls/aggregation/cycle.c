@@ -5,36 +5,43 @@
      x = x + B^{-1}(b - A x)
 
    PCMG computes the same. Here the first step from x = 0 needs no product, B^{-1} and its residual are multiplied by the copy of
-   PCPOLY, and on one GPU a kernel makes the visits of all small levels.
+   PCPOLY, and on GPUs a kernel makes the visits of all small levels.
 */
 #include "aggregation.h"
 #include "../poly/polysmooth.h"
 #include <petscidrs/private/idrsrows.h>
 
+/* Gets the number of steps of a solver, or 0 if it is not a plain KSPRICHARDSON with a preconditioner that has not failed */
+static PetscErrorCode SolverGetSteps(KSP ksp, PetscInt *steps)
+{
+  PetscBool      same, scaled[2];
+  PC             pc;
+  PCFailedReason failed;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPRICHARDSON, &same));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCGetFailedReason(pc, &failed));
+  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_richardson_scale", &scaled[0]));
+  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_richardson_self_scale", &scaled[1]));
+  PetscCall(KSPGetTolerances(ksp, NULL, NULL, NULL, steps));
+  if (!same || ksp->numbermonitors || ksp->normtype != KSP_NORM_NONE || scaled[0] || scaled[1] || failed || pc->mat != pc->pmat)
+    *steps = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Sets `plain` if a level has the smoother of this type, as PCAggregationSetSmoother() sets it */
 static PetscErrorCode LevelIsPlain(const PC_MG_Levels *level, PetscBool *plain)
 {
-  KSP             smoother = level->smoothd;
-  PetscBool       same, scaled[2];
-  PetscInt        its;
+  PetscInt        steps;
   PCPolySmoothFn *smooth;
   PC              pc;
-  PCFailedReason  failed;
 
   PetscFunctionBegin;
-  *plain = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)smoother, KSPRICHARDSON, &same));
-  if (!same || level->smoothu != smoother || level->cr || smoother->numbermonitors) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPGetTolerances(smoother, NULL, NULL, NULL, &its));
-  PetscCall(KSPGetPC(smoother, &pc));
+  PetscCall(SolverGetSteps(level->smoothd, &steps));
+  PetscCall(KSPGetPC(level->smoothd, &pc));
   PetscCall(PetscObjectQueryFunction((PetscObject)pc, PCPOLY_SMOOTH, &smooth));
-  PetscCall(PCGetFailedReason(pc, &failed));
-  PetscCall(
-    PetscOptionsHasName(((PetscObject)smoother)->options, ((PetscObject)smoother)->prefix, "-ksp_richardson_scale", &scaled[0]));
-  PetscCall(PetscOptionsHasName(((PetscObject)smoother)->options, ((PetscObject)smoother)->prefix, "-ksp_richardson_self_scale",
-                                &scaled[1]));
-  *plain = (PetscBool)(its == 1 && smoother->normtype == KSP_NORM_NONE && smooth && !failed && !scaled[0] && !scaled[1] &&
-                       pc->mat == pc->pmat);
+  *plain = (PetscBool)(steps == 1 && smooth && level->smoothu == level->smoothd && !level->cr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,19 +57,17 @@ PetscErrorCode PCAggregationIsPlain_Private(PC pc, PetscBool *plain)
 }
 
 /*
-   PCAggregationVisit_Private - Visits level l, 0 for the coarsest one, from x = 0. `small` makes the visits of the levels below
-   `smalls`, if it is not NULL
+   PCAggregationVisit_Private - Visits level l, 0 for the coarsest one, from x = 0
 */
-PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscInt smalls, PetscInt l, PetscInt visits, Vec b, Vec x)
+PetscErrorCode PCAggregationVisit_Private(PC pc, const AggregationSmall *small, PetscInt l, PetscInt visits, Vec b, Vec x)
 {
   PC_MG_Levels **levels = ((PC_MG *)pc->data)->levels;
-  Mat            A;
   PC             poly;
 
   PetscFunctionBegin;
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (small && l < smalls) {
-    PetscCall((*AggregationCycles_CUDA.apply)(small, visits, b, x));
+  if (small->cycle && l < small->levels && (!small->gather || (*AggregationCycles_CUDA.gatherisvalid)(small->gather))) {
+    PetscCall((*AggregationCycles_CUDA.apply)(small->cycle, small->gather, small->gather ? small->visits : visits, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
@@ -71,15 +76,12 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
     PetscCall(KSPCheckSolve(levels[0]->smoothd, pc, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(KSPGetOperators(levels[l]->smoothd, &A, NULL));
   PetscCall(KSPGetPC(levels[l]->smoothd, &poly));
   for (PetscInt visit = 0; visit < visits; visit++) {
     PetscUseMethod(poly, PCPOLY_SMOOTH, (PC, PetscBool, Vec, Vec), (poly, (PetscBool)!visit, b, x));
-    if (visit) PetscCall(MatResidual(A, b, x, levels[l]->r));
-    else PetscUseMethod(poly, PCPOLY_RESIDUAL, (PC, Vec, Vec, Vec), (poly, b, x, levels[l]->r));
+    PetscUseMethod(poly, PCPOLY_RESIDUAL, (PC, PetscBool, Vec, Vec, Vec), (poly, (PetscBool)!visit, b, x, levels[l]->r));
     PetscCall(MatRestrict(levels[l]->interpolate, levels[l]->r, levels[l - 1]->b));
-    PetscCall(
-      PCAggregationVisit_Private(pc, small, smalls, l - 1, l > 1 ? levels[l]->cycles : 1, levels[l - 1]->b, levels[l - 1]->x));
+    PetscCall(PCAggregationVisit_Private(pc, small, l - 1, l > 1 ? levels[l]->cycles : 1, levels[l - 1]->b, levels[l - 1]->x));
     PetscCall(MatInterpolateAdd(levels[l]->interpolate, levels[l - 1]->x, x, x));
     PetscUseMethod(poly, PCPOLY_SMOOTH, (PC, PetscBool, Vec, Vec), (poly, PETSC_FALSE, b, x));
   }
@@ -171,7 +173,7 @@ PetscErrorCode PCAggregationBeginInverse_Private(PC pc, Mat A, AggregationCoarse
    PCAggregationSetUpSmall_Private - Makes the kernel for the small levels, if there are some, and it supports them. All
    smoothers are plain
 */
-PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coarsest, AggregationCycle *small, PetscInt *smalls)
+PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coarsest, AggregationSmall *small)
 {
   PC_MG_Levels  **levels = ((PC_MG *)pc->data)->levels;
   const PetscInt  count  = ((PC_MG *)pc->data)->nlevels;
@@ -180,7 +182,7 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coars
   PetscBool       inverse;
 
   PetscFunctionBegin;
-  *smalls = 0;
+  small->levels = 0;
   PetscCall(SolverIsInverse(pc, coarsest, &inverse));
   if (!inverse || !coarsest->transposed) why = "the coarsest level has another solver";
   for (PetscInt l = 1; l < count && !why; l++) {
@@ -194,13 +196,42 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coars
     step[l].visits = l > 1 ? levels[l]->cycles : 1;
     PetscCall(KSPGetPC(levels[l]->smoothd, &poly));
     PetscUseMethod(poly, IDRS_POLYNOMIAL, (PC, Vec, const IDRSPolynomial **), (poly, levels[l]->r, &step[l].polynomial));
-    *smalls = l + 1;
+    small->levels = l + 1;
   }
-  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, coarsest->transposed, small, &why));
-  if (why) {
-    PetscCall(PetscInfo(pc, "Small levels are not in one kernel: %s\n", why));
-    *smalls = 0;
+  if (!why && small->levels)
+    PetscCall((*AggregationCycles_CUDA.create)(small->levels, step, coarsest->transposed, &small->cycle, &why));
+  if (why) PetscCall(PetscInfo(pc, "Small levels are not in one kernel: %s\n", why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCAggregationConnectSmall_Private - Takes the cycle of all levels of `own`, the small levels of the PC that each process has for
+   level 0, if all processes can make the visits with it; NULL: there is no such PC
+*/
+PetscErrorCode PCAggregationConnectSmall_Private(PC pc, const AggregationSmall *own, AggregationSmall *small)
+{
+  const PC_MG_Levels *level = ((PC_MG *)pc->data)->levels[0];
+  const char         *why   = NULL;
+  PetscInt            steps = 0;
+  KSP                 each;
+  PC                  redundant;
+
+  PetscFunctionBegin;
+  if (own && own->cycle) {
+    PetscCall(KSPGetPC(level->smoothd, &redundant));
+    PetscCall(PCRedundantGetKSP(redundant, &each));
+    PetscCall(SolverGetSteps(each, &steps));
+    if (each->rtol > 0.0 || each->abstol > 0.0) steps = 0;
   }
+  if (!steps) why = "level 0 has another solver, or its levels are not in one kernel";
+  IDRSCallAllreduce(MPI_IN_PLACE, &steps, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)pc));
+  if (!steps && !why) why = "another process does not use its kernel";
+  if (small->gather && !(*AggregationCycles_CUDA.gatherisvalid)(small->gather)) why = "an exchange of these processes has failed";
+  if (!why && !small->gather) PetscCall((*AggregationCycles_CUDA.gather)(level->b, &small->gather, &why));
+  if (why) PetscCall(PetscInfo(pc, "Level 0 is not in one kernel on all processes: %s\n", why));
+  small->cycle  = why ? NULL : own->cycle;
+  small->levels = 1;
+  small->visits = steps;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

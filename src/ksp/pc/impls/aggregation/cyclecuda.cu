@@ -8,8 +8,8 @@
      v_j = gamma_j (D^{-1}A - theta_j) v_{j-1} - mu_j v_{j-2}
 */
 #include "../../../../sys/device/cluster.cuh"
-#include <petscidrs/private/idrsloops.h>
 #include "aggregatescuda.cuh"
+#include "gathercuda.cuh"
 
 #define CYCLE_THREADS 1024
 #define CYCLE_STEPS   15
@@ -274,20 +274,36 @@ static __device__ void LoadPart(const CycleLevel &level, const CyclePart &part)
   }
 }
 
+/* b of the highest level: from this process, or from another one */
+static __device__ void LoadRightSide(const CycleLevel &level, const CyclePart &part, const CycleExchange &exchange,
+                                     const PetscScalar *b)
+{
+  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
+    const PetscInt row = RowOf(level, i);
+
+    if (row >= level.A.n) break;
+    if (row >= exchange.first && row < exchange.first + exchange.n) part.b[i] = b[row - exchange.first];
+    else IDRSGather<1>(exchange.others, &row, part.b + i);
+  }
+}
+
 /* The first bytes of `memory`, up to the place of level 0, are for b of the coarsest level */
 static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
   CycleKernel(const CycleLevel *given, int count, IDRSCSR A, const PetscScalar *transposed, size_t fixed, size_t shared, int visits,
-              const PetscScalar *b, PetscScalar *x)
+              CycleExchange exchange, const PetscScalar *b, PetscScalar *x)
 {
   extern __shared__ PetscScalar memory[];
   __shared__ CycleLevel         levels[CYCLE_LEVELS];
   __shared__ CyclePart          parts[CYCLE_LEVELS];
 
-  const int top = count - 1;
+  const int top  = count - 1;
+  const int last = exchange.first + exchange.n;
   int       left[CYCLE_LEVELS]; /* visits of each level that have not ended */
   int       l    = top;
   bool      zero = true;
 
+  for (size_t i = (size_t)blockIdx.x * CYCLE_THREADS + threadIdx.x; i < exchange.sends.items; i += gridDim.x * CYCLE_THREADS)
+    IDRSSendEntry(exchange.sends, i, 0, b[exchange.sends.index[i]]);
   for (int k = threadIdx.x; k < count * (int)(sizeof(CycleLevel) / sizeof(int)); k += CYCLE_THREADS)
     ((int *)levels)[k] = ((const int *)given)[k];
   __syncthreads();
@@ -295,9 +311,7 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
   __syncthreads();
   PlaceParts(levels, count, parts, (char *)memory, fixed, shared);
   for (int k = 1; k < count; k++) LoadPart(levels[k], parts[k]);
-  for (int i = threadIdx.x; i < levels[top].groups << levels[top].shift; i += CYCLE_THREADS) {
-    if (RowOf(levels[top], i) < A.n) parts[top].b[i] = b[RowOf(levels[top], i)];
-  }
+  LoadRightSide(levels[top], parts[top], exchange, b);
   __syncthreads();
   left[top] = visits;
   for (;;) {
@@ -322,7 +336,9 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
     zero = false;
   }
   for (int i = threadIdx.x; i < levels[top].groups << levels[top].shift; i += CYCLE_THREADS) {
-    if (RowOf(levels[top], i) < A.n) x[RowOf(levels[top], i)] = parts[top].x[i];
+    const int row = RowOf(levels[top], i);
+
+    if (row >= exchange.first && row < last) x[row - exchange.first] = parts[top].x[i];
   }
 }
 
@@ -412,12 +428,13 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscInt visits, Vec b, Vec x)
+static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, AggregationGather gather, PetscInt visits, Vec b, Vec x)
 {
   const PetscScalar  *bs, *transposed;
   IDRSCSR             csr;
   PetscScalar        *xs;
   cudaStream_t        stream;
+  CycleExchange       exchange;
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t  config;
 
@@ -427,10 +444,11 @@ static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscIn
   PetscCall(IDRSFindArrayRead_CUDA(b, &bs));
   PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &xs));
   PetscCall(MatDenseCUDAGetArrayRead(cycle->transposed, &transposed));
+  PetscCall(AggregationGatherNext_CUDA(gather, csr.n, &exchange));
   config = IDRSClusterConfig(1, (unsigned int)cycle->blocks, CYCLE_THREADS, cycle->shared, stream, attributes);
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(cudaLaunchKernelEx(&config, CycleKernel, (const CycleLevel *)cycle->level, cycle->levels, csr, transposed,
-                                   cycle->fixed, cycle->shared, (int)visits, bs, xs));
+                                   cycle->fixed, cycle->shared, (int)visits, exchange, bs, xs));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(visits * cycle->flops));
   PetscCall(MatDenseCUDARestoreArrayRead(cycle->transposed, &transposed));
@@ -459,5 +477,8 @@ const AggregationCycleOps AggregationCycles_CUDA = {
   PetscDesignatedInitializer(invertbegin, AggregationInverseBegin_CUDA),
   PetscDesignatedInitializer(invertend, AggregationInverseEnd_CUDA),
   PetscDesignatedInitializer(destroyinverse, AggregationInverseDestroy_CUDA),
+  PetscDesignatedInitializer(gather, AggregationGatherCreate_CUDA),
+  PetscDesignatedInitializer(gatherisvalid, AggregationGatherIsValid_CUDA),
+  PetscDesignatedInitializer(destroygather, AggregationGatherDestroy_CUDA),
 };
 // clang-format on

@@ -407,15 +407,17 @@ static PetscErrorCode PCPolySmooth_Private(PC pc, PetscBool zero, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* r = b - A x after a step from zero, see polysmooth.h */
-static PetscErrorCode PCPolyResidual_Private(PC pc, Vec b, Vec x, Vec r)
+/* r = b - A x, see polysmooth.h */
+static PetscErrorCode PCPolyResidual_Private(PC pc, PetscBool first, Vec b, Vec x, Vec r)
 {
-  const PC_Poly *poly = (const PC_Poly *)pc->data;
+  const PC_Poly   *poly     = (const PC_Poly *)pc->data;
+  const PCPolyCopy copy     = poly->op.copy;
+  const PetscBool  accurate = (PetscBool)(first || (copy && copy->precision > PC_POLY_PRECISION_HALF));
 
   PetscFunctionBegin;
-  if (poly->diagonal && poly->p.degree) /* r = D (D^{-1}b - D^{-1}A x) */
+  if (accurate && poly->diagonal && poly->p.degree) /* r = D (D^{-1}b - D^{-1}A x) */
     PetscCall(PCPolyMultiplyAdd_Private(
-      &poly->op, poly->op.copy, PETSC_FALSE,
+      &poly->op, copy, PETSC_FALSE,
       &(PCPolyProduct){.alpha = 1.0, .u = poly->scaled, .beta = -1.0, .z = x, .d = poly->diagonal, .y = r}));
   else PetscCall(MatResidual(pc->pmat, b, x, r));
   PetscFunctionReturn(PETSC_SUCCESS);

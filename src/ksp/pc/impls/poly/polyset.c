@@ -161,14 +161,16 @@ PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For the levels of PCAGGREGATION */
-static PetscErrorCode PCPolySetSmoother_Poly(PC pc, PetscBool smoother)
+/* For the levels of PCAGGREGATION, see polysmooth.h */
+static PetscErrorCode PCPolySetSmoother_Poly(PC pc, PetscBool several)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
+  const PCPolyPrecision precision = several ? PC_POLY_PRECISION_SINGLE : PC_POLY_PRECISION_HALF;
+  PC_Poly              *poly      = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  if (smoother != poly->smoother) PCPolyChanged_Private(pc);
-  poly->smoother = smoother;
+  if (!poly->smoother || precision != poly->precision) PCPolyChanged_Private(pc);
+  poly->smoother  = PETSC_TRUE;
+  poly->precision = precision;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,6 +182,6 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   IDRSCompose(pc, compose, PCPolyGetDegree);
   IDRSCompose(pc, compose, PCPolySetRoots);
   IDRSCompose(pc, compose, PCPolyGetRoots);
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCPolySetSmoother_C", compose ? PCPolySetSmoother_Poly : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_SMOOTHER, compose ? PCPolySetSmoother_Poly : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

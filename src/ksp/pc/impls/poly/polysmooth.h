@@ -2,8 +2,8 @@
    For cycles of multigrid PCPOLY composes functions by these names:
 
    - the set-up as a smoother. On levels that are visited more than once, the copy has values in single precision
-   - a step of the smoother: x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) with the b of the last step from zero, whose D^{-1}b
-   is kept
+   - a step of the smoother: x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) with the b of the last step from zero, whose
+   D^{-1}b is kept
    - the residual r = b - A x, by the copy if its precision suffices. "first": after a step from zero. Later x have larger parts for
    which A x is small, and then the rounding of half precision is too large
 */

@@ -197,6 +197,29 @@ static PetscErrorCode KSPIDRSViewSlower_Private(KSP ksp, PetscViewer viewer, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Says that repeated solves have the same bits, or that this depends on operations outside of this library */
+static PetscErrorCode KSPIDRSViewBits_Private(KSP ksp, PetscViewer viewer, PetscBool device)
+{
+  PetscBool own[2]      = {PETSC_TRUE, PETSC_TRUE};
+  char      others[256] = "";
+  Mat       A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  if (!((KSP_IDRS *)ksp->data)->product->backend) {
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &own[0], MATSEQAIJ, MATMPIAIJ, ""));
+    if (device) own[0] = PETSC_FALSE;
+  }
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &own[1], PCNONE, PCJACOBI, PCPOLY, PCBJIDRS, PCAGGREGATION, ""));
+  if (!own[0] || !own[1])
+    PetscCall(PetscSNPrintf(others, sizeof(others), ", if %s%s%s%s%s%s not vary", own[0] ? "" : "MatMult() of type ",
+                            own[0] ? "" : ((PetscObject)A)->type_name, own[0] || own[1] ? "" : " and ",
+                            own[1] ? "" : "the preconditioner ", own[1] ? "" : ((PetscObject)ksp->pc)->type_name,
+                            own[0] || own[1] ? " does" : " do"));
+  KSPIDRSPrint("    repeated solves have the same bits%s\n", others);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
@@ -248,6 +271,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     KSPIDRSPrint("  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT
                  " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
                  counts->matvecs, reductions, counts->updates, counts->verifications, counts->restarts);
+    PetscCall(KSPIDRSViewBits_Private(ksp, viewer, info.device));
     if (info.device) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
     if (!idrs->results.latest && idrs->slot[0].trust.replacements.failures >= IDRS_MAX_STAGNATIONS)
       KSPIDRSPrint("    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm);

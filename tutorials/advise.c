@@ -5,11 +5,14 @@ for each preconditioner.\n\
                             it, and\n\
                             cg if the matrix is symmetric)\n\
   -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default\n\
-                            none,jacobi,poly,poly:16,bjacobi,matching,sor,asm,gamg,\n\
-                            aggregation, and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is\n\
-                            poly with degree 16, and matching:jacobi is matching with jacobi for the permuted matrix\n\
+                            none,jacobi,poly,poly:16,aggregation,bjacobi,matching,\n\
+                            sor,asm,gamg, LU with each package that suits the matrix, and icc on one process if the matrix is\n\
+                            symmetric with a positive diagonal); poly:16 is poly with degree 16, matching:jacobi is matching with\n\
+                            jacobi for the permuted matrix, and lu:mumps is lu with the package mumps\n\
+  -solves n                 recommend for n solves with the same pattern and new values before each, read by petscidrs-advise\n\
+                            (default: for one, and for many)\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds\n\
-                            is killed\n\
+                            is killed, and LU after this time\n\
   -total seconds            no run begins after this time (default 60)\n\
   -structural_rank          begin with the structural rank of the matrix (petscidrs-advise always does)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
@@ -22,18 +25,19 @@ several processes.\n\n";
    not stop the others.
 
    All methods test the norm of the same residual: preconditioned from the right, or from the left with the unpreconditioned norm
-   (cg). The preconditioner is set up once for all methods. Each run begins with a few iterations that are not counted: they are a
-   warm-up, and determine the number of iterations that fit into the time limit, so that no clock is read during the timed run.
-   Set-ups and solves are repeated until they add up to ENOUGH, and at least once unless the first took SURE; the shortest counts,
-   since the others were disturbed.
+   (cg). The preconditioner is set up for all methods together, for a new matrix and for new values in the same pattern. LU is tried
+   with preonly, and with idrs if the solution of preonly is not accurate enough. Each run begins with a few iterations that are not
+   counted: they are a warm-up, and determine the number of iterations that fit into the time limit, so that no clock is read during
+   the timed run. Set-ups and solves are repeated until they add up to ENOUGH, and at least once unless the first took SURE; the
+   shortest counts, since the others were disturbed.
 
    The program prints lines of fields, separated by tabs:
 
-     system  the system, the number of methods, 1 if the matrix suits icc, else 0
+     system  the system, the number of methods, preconditioners that also suit this matrix: LU with packages, icc
      rank    1 if the structural rank is too small, else 0; what to print about it
      begin   options of the run or set-up that begins
-     run     0 if correct, 1 if not, 2 if there is no solution; seconds or residual norm; options; all options to paste; the other
-             columns of the table
+     run     0 if correct, 1 if not, 2 if there is no solution; seconds of a first solve, or residual norm; seconds of a further
+             solve with new values; options; all options to paste; the other columns of the table
      history options; seconds of the solve; residual norms relative to that of b, at most SAMPLES of them at equal distances
      ended   reason why the last run or set-up was killed
      options the options of the command line that nothing has read so far, separated by blanks
@@ -56,10 +60,10 @@ several processes.\n\n";
 
 typedef struct {
   char        options[256], reason[sizeof(attempt.text) + 32];
-  const char *side;                           /* option for the side of the preconditioner */
-  PetscInt    its, matvecs, vectors;          /* vectors: number of work vectors, 0 if unknown */
-  PetscReal   setup, memory, solve, residual; /* memory: bytes of the preconditioner */
-  PetscBool   right;                          /* converged, and the true residual meets the tolerance */
+  const char *side;                                      /* option for the side of the preconditioner */
+  PetscInt    its, matvecs, vectors;                     /* vectors: number of work vectors, -1 if unknown */
+  PetscReal   setup, newvalues, memory, solve, residual; /* seconds; memory: bytes of the preconditioner */
+  PetscBool   right;                                     /* converged, and the true residual meets the tolerance */
 } Run;
 
 typedef struct {
@@ -69,8 +73,8 @@ typedef struct {
   PetscReal      limit, total, rtol;
   PetscReal      scale, bnorm; /* largest modulus of an entry of b, and the norm of b / scale, which does not overflow */
   PetscLogDouble begin;
-  PetscBool      hermitian, positive;        /* positive: hermitian with a positive diagonal */
-  char           pctype[64], pcoptions[128]; /* of the preconditioner: its type, and all options, to paste after -pc_type */
+  PetscBool      hermitian, positive, direct; /* positive: hermitian with a positive diagonal; direct: LU */
+  char           pctype[64], pcoptions[128];  /* of the preconditioner: its type, and all options, to paste after -pc_type */
 } Advice;
 
 /* Returns the same time on all processes, whose decisions depend on it */
@@ -93,7 +97,9 @@ static PetscErrorCode WorkVectors(KSP ksp, const char type[], PetscInt s, PetscI
   PetscBool is;
 
   PetscFunctionBeginUser;
-  *vectors = 0;
+  *vectors = -1;
+  PetscCall(PetscStrcmp(type, KSPPREONLY, &is));
+  if (is) *vectors = 0;
   PetscCall(PetscStrcmp(type, "idrs", &is));
   if (is) *vectors = 2 * s + 5;
   PetscCall(PetscStrcmp(type, "idr", &is));
@@ -148,11 +154,14 @@ static void WatchEnd(int number)
   _exit(write(STDOUT_FILENO, line, strlen(line)) < 0 ? 2 : 1);
 }
 
-/* Starts a time limit: if WatchStop() is not called in time, all processes end */
+/*
+   Starts a time limit: if WatchStop() is not called in time, all processes end. LU of a large three-dimensional problem would take
+   too long with every package, so LU has less time
+*/
 static PetscErrorCode WatchStart(const Advice *advice)
 {
-  double           seconds = PetscMin(2.0 * (double)advice->limit + 5.0, 1e9);
-  struct itimerval timer   = {.it_value.tv_sec = (time_t)seconds};
+  double           limit = (double)advice->limit, seconds = PetscMin(advice->direct ? limit + 1e-3 : 2.0 * limit + 5.0, 1e9);
+  struct itimerval timer = {.it_value.tv_sec = (time_t)seconds, .it_value.tv_usec = (suseconds_t)(1e6 * fmod(seconds, 1.0))};
 
   PetscFunctionBeginUser;
   PetscCheck(signal(SIGALRM, WatchEnd) != SIG_ERR && !setitimer(ITIMER_REAL, &timer, NULL), PETSC_COMM_SELF, PETSC_ERR_SYS,
@@ -175,55 +184,70 @@ static PetscBool Repeats(PetscReal sum, int times)
   return (PetscBool)(sum < ENOUGH || (times == 1 && sum < SURE));
 }
 
-/*
-   Sets up a preconditioner and applies it once. This may fail, also on some processes only. memory are the bytes of all processes
-*/
-static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, PetscReal *memory, PetscBool *failed)
+/* Creates a preconditioner. If there is one, changes the values of the matrix, which are the same again afterwards */
+static PetscErrorCode PreconditionerBegin(Advice *advice, PC *pc)
 {
-  enum {
-    CREATE,
-    SET_UP,
-    SET_UP_BLOCKS,
-    APPLY,
-    STEPS
-  };
-  PetscLogDouble start;
-  PetscReal      allocated;
-  PC             pc;
+  PetscFunctionBeginUser;
+  if (*pc) {
+    PetscCall(MatScale(advice->A, 2.0));
+    PetscCall(MatScale(advice->A, 0.5));
+    PetscFunctionReturn(0);
+  }
+  PetscCall(PCCreate(advice->comm, pc));
+  PetscCall(PCSetOperators(*pc, advice->A, advice->A));
+  PetscCall(PCSetType(*pc, advice->pctype));
+  PetscCall(PCSetFromOptions(*pc));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode PreconditionerSetUp(PC pc)
+{
+  PCFailedReason reason;
 
   PetscFunctionBeginUser;
-  PetscCall(MemoryInUse(advice->comm, &allocated));
-  PetscCall(PCCreate(advice->comm, &pc));
-  PetscCall(PCSetOperators(pc, advice->A, advice->A));
-  PetscCall(PetscTime(&start));
-  *failed = PETSC_FALSE;
-  PetscCall(WatchStart(advice));
-  for (int step = 0; step < STEPS && !*failed; step++) {
-    PetscErrorCode ierr = 0;
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCSetUpOnBlocks(pc));
+  PetscCall(PCGetFailedReason(pc, &reason));
+  PetscCheck(!reason, PETSC_COMM_SELF, PETSC_ERR_CONV_FAILED, "%s", PCFailedReasons[reason]);
+  PetscFunctionReturn(0);
+}
 
-    PetscCall(AttemptBegin());
-    switch (step) {
-    case CREATE:
-      ierr = PCSetType(pc, advice->pctype);
-      if (!ierr) ierr = PCSetFromOptions(pc);
-      break;
-    case SET_UP:
-      ierr = PCSetUp(pc);
-      break;
-    case SET_UP_BLOCKS:
-      ierr = PCSetUpOnBlocks(pc);
-      break;
-    case APPLY:
-      ierr = PCApply(pc, advice->b, advice->r);
-      break;
+/*
+   Sets up a preconditioner and applies it once: a new one if pc is NULL, otherwise pc for new values. Repeats this; seconds is the
+   time of the shortest set-up, memory the most bytes of all processes. This may fail, also on some processes only
+*/
+static PetscErrorCode PreconditionerTry(Advice *advice, PC *pc, PetscReal *seconds, PetscReal *memory, PetscBool *failed)
+{
+  const PetscBool fresh = (PetscBool) !*pc;
+  PetscReal       before, after, sum = 0.0, spent = 0.0;
+
+  PetscFunctionBeginUser;
+  *failed = PETSC_FALSE;
+  for (int times = 0; !*failed && (!times || Repeats(sum, times)); times++) {
+    PetscLogDouble begin, start = 0.0;
+
+    if (fresh) PetscCall(PCDestroy(pc));
+    PetscCall(PetscTime(&begin));
+    PetscCall(MemoryInUse(advice->comm, &before));
+    PetscCall(WatchStart(advice));
+    for (int step = 0; step < 3 && !*failed; step++) {
+      PetscErrorCode ierr;
+
+      PetscCall(AttemptBegin());
+      if (step == 0) ierr = PreconditionerBegin(advice, pc);
+      else if (step == 1) ierr = PreconditionerSetUp(*pc);
+      else ierr = PCApply(*pc, advice->b, advice->r);
+      PetscCall(AttemptEnd(advice->comm, ierr, failed));
+      if (step == 0) PetscCall(PetscTime(&start));
+      if (step == 1) PetscCall(SecondsSince(advice->comm, start, &spent));
     }
-    PetscCall(AttemptEnd(advice->comm, ierr, failed));
-    if (step != APPLY) PetscCall(SecondsSince(advice->comm, start, seconds));
+    PetscCall(WatchStop());
+    PetscCall(MemoryInUse(advice->comm, &after));
+    *memory  = PetscMax(*memory, after - before); /* a part of it stays with the matrix */
+    *seconds = times ? PetscMin(*seconds, spent) : spent;
+    PetscCall(SecondsSince(advice->comm, begin, &spent));
+    sum += spent;
   }
-  PetscCall(WatchStop());
-  PetscCall(MemoryInUse(advice->comm, memory));
-  *memory = PetscMax(*memory - allocated, (PetscReal)0.0);
-  *newpc  = pc;
   PetscFunctionReturn(0);
 }
 
@@ -343,24 +367,25 @@ static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
 /* Prints a row; tools/advise sorts correct runs by time, and other runs with a solution by residual norm */
 static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
 {
-  const PetscReal total = run->setup + run->solve;
+  const PetscReal first = run->setup + run->solve, further = run->newvalues + run->solve;
   PetscInt        n;
   PetscBool       solved = (PetscBool)(run->its > 0 && !PetscIsInfOrNanReal(run->residual));
 
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(advice->b, &n));
-  PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2),
-                        run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->options));
+  PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2),
+                        run->right ? (double)first : (solved ? (double)run->residual : 0.0), (double)further, run->options));
   PetscCall(PrintOptions(advice, run));
   PetscCall(PetscPrintf(advice->comm, "\t"));
   if (run->its > 0) {
     char work[16] = "?";
 
-    if (run->vectors)
+    if (run->vectors >= 0)
       PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g",
                               1e-6 * ((double)n * sizeof(PetscScalar) * (double)run->vectors + (double)run->memory)));
-    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9" PetscInt_FMT " %9.5f %9.5f %9.5f %11.2e %9s  ", run->its,
-                          run->matvecs, (double)run->setup, (double)run->solve, (double)total, (double)run->residual, work));
+    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9" PetscInt_FMT " %9.5f %9.5f %9.5f %9.5f %9.5f %11.2e %9s  ",
+                          run->its, run->matvecs, (double)run->setup, (double)run->newvalues, (double)run->solve, (double)first,
+                          (double)further, (double)run->residual, work));
   }
   PetscCall(PetscPrintf(advice->comm, "%s\n", run->reason));
   PetscFunctionReturn(0);
@@ -440,10 +465,9 @@ static PetscErrorCode SolverSide(Advice *advice, KSP ksp, const char **option)
   PetscFunctionReturn(0);
 }
 
-/* Tries one method with the preconditioner, which has been set up */
-static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, PetscReal memory)
+/* Tries one method with the preconditioner, which has been set up; run has its times and memory */
+static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Run run, PetscBool *right)
 {
-  Run       run = {.setup = setup, .memory = memory};
   char      type[64], option[64], method[128];
   PetscInt  s;
   PetscBool failed;
@@ -465,6 +489,7 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Pets
   if (!failed) PetscCall(PrintHistory(advice, ksp, &run));
   if (!failed) PetscCall(KSPDestroy(&ksp)); /* otherwise the preconditioner may hold work vectors of the method */
   if (option[0]) PetscCall(PetscOptionsClearValue(NULL, option));
+  *right = run.right;
   PetscFunctionReturn(0);
 }
 
@@ -522,11 +547,12 @@ static PetscErrorCode OptionsUnread(PetscBool preconditioner, char unread[], siz
 
 static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solvers[])
 {
-  PC        pc;
-  PetscReal setup = 0.0, memory, again, elapsed, sum, seconds;
-  int       made  = 0;
+  PC        pc  = NULL;
+  Run       run = {.right = PETSC_FALSE};
+  PetscReal elapsed;
+  int       made = 0;
   char      unread[512];
-  PetscBool failed, suited = PETSC_TRUE;
+  PetscBool failed, right = PETSC_FALSE, suited = PETSC_TRUE;
 
   PetscFunctionBeginUser;
   PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
@@ -534,21 +560,18 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   if (!suited) made = count;
   else if (elapsed <= advice->total) {
     PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pcoptions));
-    PetscCall(PreconditionerTry(advice, &pc, &setup, &memory, &failed));
-    sum = setup;
-    for (int times = 1; !failed && Repeats(sum, times); times++) {
+    PetscCall(PreconditionerTry(advice, &pc, &run.setup, &run.memory, &failed));
+    if (!failed) PetscCall(PreconditionerTry(advice, &pc, &run.newvalues, &run.memory, &failed));
+    if (!failed && run.setup < SURE) { /* the values of pc may depend on the set-ups before, so the solves have a new one */
       PetscCall(PCDestroy(&pc));
-      PetscCall(PreconditionerTry(advice, &pc, &seconds, &again, &failed));
-      setup  = PetscMin(setup, seconds);
-      memory = PetscMax(memory, again); /* a part of it stays with the matrix */
-      sum += seconds;
+      PetscCall(PreconditionerTry(advice, &pc, &run.setup, &run.memory, &failed));
     }
     if (failed) { /* PCDestroy() might free b, which a PC that failed in PCApply() may still hold */
       PetscCall(PreconditionerSkip(advice, "set-up failed", attempt.text));
       made = count;
     } else {
-      for (; made < count && elapsed <= advice->total; made++) {
-        PetscCall(SolverTry(advice, solvers[made], pc, setup, memory));
+      for (; made < count && elapsed <= advice->total; made = advice->direct && right ? count : made + 1) {
+        PetscCall(SolverTry(advice, solvers[made], pc, run, &right));
         PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
       }
       PetscCall(PCDestroy(&pc));
@@ -560,32 +583,59 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   PetscFunctionReturn(0);
 }
 
-/* Reads the type of the preconditioner: "poly:16" has a degree, and "matching:jacobi" the preconditioner of the permuted matrix */
+/* Reads the type of the preconditioner, after a colon a degree, the preconditioner of the permuted matrix, or a package of LU */
 static PetscErrorCode PreconditionerRead(Advice *advice)
 {
-  const char *option;
+  const char *const types[] = {"poly", "matching", PCLU}, *const options[] = {"-pc_poly_degree", "-matching_pc_type",
+                                                                              "-pc_factor_mat_solver_type"};
+  const char *option = NULL;
   char       *part;
-  PetscBool   poly, matching, old, given;
+  PetscBool   old, given, is;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
   PetscCall(PetscStrncpy(advice->pcoptions, advice->pctype, sizeof(advice->pcoptions)));
   part = strchr(advice->pctype, ':');
   if (!part) PetscFunctionReturn(0);
   *part++ = '\0';
-  PetscCall(PetscStrcmp(advice->pctype, "poly", &poly));
-  PetscCall(PetscStrcmp(advice->pctype, "matching", &matching));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscCall(PetscStrcmp(advice->pctype, types[k], &is));
+    if (is) option = options[k];
+  }
   PetscCall(PetscStrcmp(advice->pcoptions, "gamg:poly", &old));
-  PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s: %s", advice->pcoptions,
+  PetscCheck(option, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-preconditioners %s: %s", advice->pcoptions,
              old ? "gone since version 0.5, use aggregation"
-                 : "after a colon poly has a degree, and matching a second preconditioner");
-  option = poly ? "-pc_poly_degree" : "-matching_pc_type";
+                 : "after a colon poly has a degree, matching a second preconditioner, and lu a package");
   PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
   PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
              "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcoptions, option);
   PetscCall(PetscOptionsSetValue(NULL, "-pc_type", advice->pctype));
   PetscCall(PetscOptionsSetValue(NULL, option, part));
   PetscCall(PetscSNPrintf(advice->pcoptions, sizeof(advice->pcoptions), "%s %s %s", advice->pctype, option, part));
+  PetscFunctionReturn(0);
+}
+
+/*
+   Collects preconditioners that only suit some matrices: LU with each package that factors the matrix, the fastest for large
+   matrices first, and after a semicolon PETSc's LU, which is slower, and icc
+*/
+static PetscErrorCode PreconditionersExtra(const Advice *advice, char list[], size_t length)
+{
+  const char *const packages[] = {"cudss", "mumps", "superlu_dist", "klu", MATSOLVERPETSC};
+  const char       *petsc      = "";
+  PetscMPIInt       size;
+  PetscBool         given, suits;
+
+  PetscFunctionBeginUser;
+  list[0] = '\0';
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-pc_factor_mat_solver_type", &given));
+  if (given) PetscCall(PetscStrncpy(list, "lu,", length));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(packages) && !given; k++) {
+    PetscCall(MatGetFactorAvailable(advice->A, packages[k], MAT_FACTOR_LU, &suits));
+    if (suits && k + 1 == PETSC_STATIC_ARRAY_LENGTH(packages) && list[0]) petsc = ",lu:petsc";
+    else if (suits) PetscCall(PetscSNPrintf(list + strlen(list), length - strlen(list), "lu:%s,", packages[k]));
+  }
+  PetscCallMPI(MPI_Comm_size(advice->comm, &size));
+  PetscCall(PetscSNPrintf(list + strlen(list), length - strlen(list), ";%s%s", petsc, advice->positive && size == 1 ? ",icc" : ""));
   PetscFunctionReturn(0);
 }
 
@@ -735,7 +785,7 @@ static PetscErrorCode SecondRead(Advice *advice)
 
 static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool *usable)
 {
-  char           defaults[128] = "idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres", **solvers;
+  char           defaults[128] = "idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres", extra[128], **solvers;
   int            count;
   PetscMPIInt    size;
   PetscErrorCode ierr;
@@ -751,9 +801,13 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
   ierr = MatrixLook(advice);
   PetscCall(AttemptEnd(advice->comm, ierr, &failed));
   if (failed) advice->hermitian = advice->positive = PETSC_FALSE; /* the type of matrix has no transposed products */
-  PetscCall(SolverExists("idr", &exists));                        /* since 3.26 */
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
+  PetscCall(PetscStrcmp(advice->pctype, PCLU, &advice->direct));
+  advice->direct = (PetscBool)(advice->direct || !strncmp(advice->pctype, "lu:", 3));
+  PetscCall(SolverExists("idr", &exists)); /* since 3.26 */
   if (exists) PetscCall(PetscStrlcat(defaults, ",idr:4", sizeof(defaults)));
   if (advice->hermitian) PetscCall(PetscStrlcat(defaults, ",cg", sizeof(defaults)));
+  if (advice->direct) PetscCall(PetscStrncpy(defaults, "preonly,idrs:4", sizeof(defaults)));
   PetscCall(SolversFromOptions(advice->comm, defaults, &count, &solvers, usable));
   if (*usable) {
     PetscCall(AttemptBegin());
@@ -764,8 +818,9 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
   }
   if (*usable) {
     PetscCallMPI(MPI_Comm_size(advice->comm, &size));
-    PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%d\n", heading,
-                          size, (double)advice->limit, (double)advice->total, count, advice->positive && size == 1));
+    PetscCall(PreconditionersExtra(advice, extra, sizeof(extra)));
+    PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%s\n", heading,
+                          size, (double)advice->limit, (double)advice->total, count, extra));
     if (first) PetscCall(PrintRank(advice));
     PetscCall(AttemptBegin());
     ierr = SecondRead(advice);

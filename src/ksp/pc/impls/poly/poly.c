@@ -695,16 +695,15 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   `KSPIDRS` applies such a polynomial inside its own persistent kernel (`-ksp_idrs_run persistent`), if the threads of this kernel
   hold the matrix, on an H200 up to 33 792 rows of at most 8 entries, and an application has at most 32 products.
 
-  Other matrices are multiplied by a copy, and the vector operations are in the same loops. If the vectors are in the memory of the
-  host, the copy of a `MATAIJ` has values in single precision and 16-bit column indices. If they are on the GPU, the copy of a
-  `MATAIJCUSPARSE` has values in half precision, and no column indices if the entries are on diagonals. The largest value is scaled
-  to the end of the range, and rows that are much longer than the others are in double precision, or all rows of a small matrix with
-  32 or more entries a row. `-ksp_view` shows the size of the copy. Matrices without a copy, and transposed applications, use
-  `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the rounding of the values; for
-  methods that use both, such as `KSPBICG`, use `-pc_poly_precision double`.
+  Other matrices of type `MATAIJCUSPARSE`, with vectors on the GPU, are multiplied by a copy, and the vector operations are in the
+  same kernels. The copy has values in half precision, and no column indices if the entries are on diagonals. The largest value is
+  scaled to the end of the range, and rows that are much longer than the others are in double precision, or all rows of a small
+  matrix with 32 or more entries a row. `-ksp_view` shows the size of the copy. Matrices without a copy, and transposed
+  applications, use `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the rounding
+  of the values; for methods that use both, such as `KSPBICG`, use `-pc_poly_precision double`.
 
-  With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and the next product with the operator need
-  one pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
+  With a matrix of type `MATAIJSTREAM` the products of an application and the next product with the operator need one pass over the
+  matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
 
   With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for
   transposed applications. On a GPU new values do not go through the memory of the host if the permutation is kept.

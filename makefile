@@ -150,6 +150,11 @@ bench: $(PLUGIN) $(addprefix $(BUILD)/benchmarks/,solvers residuals matsolve col
 scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/scaling $(BUILD)
 
+# The programs whose libraries are given
+rivals := $(addprefix $(BUILD)/benchmarks/rivals/,generate petsc $(if $(HYPRE),hypre) $(if $(CUDSS),cudss) $(if $(AMGX),amgx))
+rivals: $(rivals)
+	@echo $(BUILD)/benchmarks/rivals
+
 tutorials: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c)))
 	@echo $(BUILD)/tutorials
 
@@ -198,10 +203,7 @@ $(BUILD)/benchmarks/columns: libpetscidrs = $(call linked,$(dir $(PRIVATE)))
 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = $(call linked,$(BUILD)) $(call cuda,-lcudart)
 $(BUILD)/benchmarks/tasks: libpetscidrs = $(call linked,$(dir $(PRIVATE))) $(call cuda,-lcudart -lcublas)
 
-# The programs of benchmarks/rivals that are given. They find a shared library in their own directory, or by LD_LIBRARY_PATH
-rivals := $(addprefix $(BUILD)/benchmarks/rivals/,generate petsc $(if $(HYPRE),hypre) $(if $(CUDSS),cudss) $(if $(AMGX),amgx))
-rivals: $(rivals)
-	@echo $(BUILD)/benchmarks/rivals
+# Programs of other libraries find them in their own directory, or by LD_LIBRARY_PATH
 $(rivals): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(if $(rivallibs),@cp -u $(rivallibs) $(@D))

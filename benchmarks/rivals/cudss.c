@@ -1,6 +1,6 @@
 /*
-   Sparse LU of cuDSS, the line of the programs of this directory: analysis and factorization are the first set-up, refactorization is
-   the set-up for new values.
+   Solves a system by the sparse LU of cuDSS, and prints the line of the programs of this directory. Analysis and factorization are
+   the first set-up, refactorization is the set-up for new values.
 
      cudss -f matrix -b right-hand-side -setting name [-matching 1] [-refinement steps]
 
@@ -18,25 +18,19 @@ typedef struct {
   int           rows;
 } Solver;
 
-#define Check(call) \
-  do { \
-    const int status_ = (int)(call); \
-    if (status_) { \
-      fprintf(stderr, "cudss: %s: status %d\n", #call, status_); \
-      return status_; \
-    } \
-  } while (0)
-
+/* Refinement that misses its tolerance is no error: the true residual decides */
 static int Execute(Solver *solver, int phase)
 {
-  Check(cudssExecute(solver->handle, phase, solver->config, solver->data, solver->A, solver->x, solver->b));
-  return 0;
+  const cudssStatus_t status = cudssExecute(solver->handle, phase, solver->config, solver->data, solver->A, solver->x, solver->b);
+
+  return status && status != CUDSS_STATUS_IR_FAILED ? SystemFailed("cudssExecute()", (int)status) : 0;
 }
 
 static int SetUp(void *data)
 {
-  Check(Execute((Solver *)data, CUDSS_PHASE_ANALYSIS));
-  return Execute((Solver *)data, CUDSS_PHASE_FACTORIZATION);
+  const int error = Execute((Solver *)data, CUDSS_PHASE_ANALYSIS);
+
+  return error ? error : Execute((Solver *)data, CUDSS_PHASE_FACTORIZATION);
 }
 
 /* Refactorization reads the values on the device again, so there is nothing to do */
@@ -63,17 +57,10 @@ static int Finish(void *data, double x[], int *iterations, int *converged)
   int     info   = 0;
   size_t  written;
 
-  Check(cudssDataGet(solver->handle, solver->data, CUDSS_DATA_INFO, &info, sizeof(info), &written));
+  SystemCheck(cudssDataGet(solver->handle, solver->data, CUDSS_DATA_INFO, &info, sizeof(info), &written));
   *iterations = 1;
   *converged  = !info;
-  Check(cudaMemcpy(x, solver->xarray, sizeof(double) * (size_t)solver->rows, cudaMemcpyDeviceToHost));
-  return 0;
-}
-
-static int Copy(void **device, const void *host, size_t bytes)
-{
-  Check(cudaMalloc(device, bytes));
-  Check(cudaMemcpy(*device, host, bytes, cudaMemcpyHostToDevice));
+  SystemCheck(cudaMemcpy(x, solver->xarray, sizeof(double) * (size_t)solver->rows, cudaMemcpyDeviceToHost));
   return 0;
 }
 
@@ -82,22 +69,22 @@ static int Load(const System *system, int matching, int refinement, Solver *solv
   const size_t rows = (size_t)system->rows, nonzeros = (size_t)system->nonzeros;
 
   solver->rows = system->rows;
-  Check(Copy(&solver->start, system->start, sizeof(int) * (rows + 1)));
-  Check(Copy(&solver->columns, system->columns, sizeof(int) * nonzeros));
-  Check(Copy(&solver->values, system->values, sizeof(double) * nonzeros));
-  Check(Copy(&solver->barray, system->b, sizeof(double) * rows));
-  Check(cudaMalloc(&solver->xarray, sizeof(double) * rows));
-  Check(cudssCreate(&solver->handle));
-  if (getenv("CUDSS_THREADING_LIB")) Check(cudssSetThreadingLayer(solver->handle, NULL));
-  Check(cudssConfigCreate(&solver->config));
-  Check(cudssDataCreate(solver->handle, &solver->data));
-  if (matching) Check(cudssConfigSet(solver->config, CUDSS_CONFIG_FORCE_NONSYMMETRIC_MATCHING, &matching, sizeof(matching)));
-  if (refinement) Check(cudssConfigSet(solver->config, CUDSS_CONFIG_IR_N_STEPS, &refinement, sizeof(refinement)));
-  Check(cudssMatrixCreateCsr(&solver->A, system->rows, system->rows, system->nonzeros, solver->start, NULL, solver->columns,
-                             solver->values, CUDA_R_32I, CUDA_R_32I, CUDA_R_64F, CUDSS_MTYPE_GENERAL, CUDSS_MVIEW_FULL,
-                             CUDSS_BASE_ZERO));
-  Check(cudssMatrixCreateDn(&solver->b, system->rows, 1, system->rows, solver->barray, CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
-  Check(cudssMatrixCreateDn(&solver->x, system->rows, 1, system->rows, solver->xarray, CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
+  SystemCheck(SystemCopy(&solver->start, system->start, sizeof(int) * (rows + 1)));
+  SystemCheck(SystemCopy(&solver->columns, system->columns, sizeof(int) * nonzeros));
+  SystemCheck(SystemCopy(&solver->values, system->values, sizeof(double) * nonzeros));
+  SystemCheck(SystemCopy(&solver->barray, system->b, sizeof(double) * rows));
+  SystemCheck(cudaMalloc(&solver->xarray, sizeof(double) * rows));
+  SystemCheck(cudssCreate(&solver->handle));
+  if (getenv("CUDSS_THREADING_LIB")) SystemCheck(cudssSetThreadingLayer(solver->handle, NULL));
+  SystemCheck(cudssConfigCreate(&solver->config));
+  SystemCheck(cudssDataCreate(solver->handle, &solver->data));
+  if (matching) SystemCheck(cudssConfigSet(solver->config, CUDSS_CONFIG_FORCE_NONSYMMETRIC_MATCHING, &matching, sizeof(matching)));
+  if (refinement) SystemCheck(cudssConfigSet(solver->config, CUDSS_CONFIG_IR_N_STEPS, &refinement, sizeof(refinement)));
+  SystemCheck(cudssMatrixCreateCsr(&solver->A, system->rows, system->rows, system->nonzeros, solver->start, NULL, solver->columns,
+                                   solver->values, CUDA_R_32I, CUDA_R_32I, CUDA_R_64F, CUDSS_MTYPE_GENERAL, CUDSS_MVIEW_FULL,
+                                   CUDSS_BASE_ZERO));
+  SystemCheck(cudssMatrixCreateDn(&solver->b, system->rows, 1, system->rows, solver->barray, CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
+  SystemCheck(cudssMatrixCreateDn(&solver->x, system->rows, 1, system->rows, solver->xarray, CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
   return 0;
 }
 

@@ -3,14 +3,14 @@
 
      generate -problem central|recirculating|lognormal|stretched|tetrahedra -n N -o NAME
 
-   central, recirculating, lognormal: convection and diffusion by finite volumes in a cube of N^3 cells, zero on the boundary. central:
-   wind (1, 0.5, 0.25), central differences, mesh Peclet number 0.5; recirculating: a wind that turns about the middle of x and y, with
-   0.2 in z, upwind differences, mesh Peclet number 2; lognormal: diffusion alone, the logarithm of the conductivity of each cell is
-   random with standard deviation 2.
-   stretched: the pressure behind a backward-facing step in two dimensions, about N^2 cells. The normal derivative is zero except at the
-   outlet on the right, where the pressure is zero. Cells grow by a factor of 40 from the corner of the step in both directions.
-   tetrahedra: convection and diffusion by linear finite elements on N^3 inner points, which move by up to 0.2 of the distance of the
-   grid and are numbered at random; six tetrahedra for each cube (Kuhn), the wind of recirculating, streamline upwinding.
+   central, recirculating, lognormal: convection and diffusion by finite volumes in a cube of N^3 cells, zero on the boundary.
+   central has the wind (1, 0.5, 0.25), central differences and mesh Peclet number 0.5. recirculating has a wind that turns about
+   the middle of x and y, with 0.2 in z, upwind differences and mesh Peclet number 2. lognormal is diffusion alone; the logarithm of
+   the conductivity of each cell is random with standard deviation 2.
+   stretched: the pressure behind a backward-facing step in two dimensions, about N^2 cells. The normal derivative is zero except at
+   the outlet on the right, where the pressure is zero. The width of cells grows by a factor of 40 from the corner of the step.
+   tetrahedra: convection and diffusion by linear finite elements on N^3 inner points, with six tetrahedra for each cube (Kuhn), the
+   wind of recirculating, and streamline upwinding. Points move by up to 0.2 of their distance and are numbered at random.
 */
 #include <math.h>
 #include <stdint.h>
@@ -50,13 +50,25 @@ static Matrix Create(int rows, size_t nonzeros)
   return A;
 }
 
-/* Adds an entry to the row that is being written; columns must increase */
-static void Append(Matrix *A, int row, int column, double value)
+/* Adds a row behind the ones before, sorted by columns; an entry with a negative column is outside the domain */
+static void AddRow(Matrix *A, int row, int count, const int columns[], const double values[])
 {
-  const int k = A->start[row + 1]++;
+  const int begin = A->start[row];
+  int       end   = begin;
 
-  A->columns[k] = column;
-  A->values[k]  = value;
+  for (int i = 0; i < count; i++) {
+    int k = end;
+
+    if (columns[i] < 0) continue;
+    for (; k > begin && A->columns[k - 1] > columns[i]; k--) {
+      A->columns[k] = A->columns[k - 1];
+      A->values[k]  = A->values[k - 1];
+    }
+    A->columns[k] = columns[i];
+    A->values[k]  = values[i];
+    end++;
+  }
+  A->start[row + 1] = end;
 }
 
 /* Sum of four uniform numbers: nearly normal, with variance 1/3 */
@@ -82,18 +94,16 @@ static double Wind(int turning, int direction, int side, const int place[], int 
 /* Conductance of a face between two cells is the harmonic mean; the boundary is half a cell away */
 static Matrix Volumes(int n, double peclet, int turning, double sigma)
 {
-  const int cells = n * n * n, step[3] = {1, n, n * n},
-            order[7] = {4, 2, 0, 6, 1, 3, 5}; /* faces by number of the column; 6: row */
-  double *k          = (double *)Allocate((size_t)cells, sizeof(double));
-  Matrix  A          = Create(cells, 7 * (size_t)cells);
+  const int cells = n * n * n, step[3] = {1, n, n * n};
+  double   *k = (double *)Allocate((size_t)cells, sizeof(double));
+  Matrix    A = Create(cells, 7 * (size_t)cells);
 
   for (int row = 0; row < cells; row++) k[row] = sigma > 0 ? Conductivity(sigma, row, cells) : 1.0;
   for (int row = 0; row < cells; row++) {
     const int place[3] = {row % n, row / n % n, row / (n * n)};
-    double    entry[7] = {0};
-    int       other[7];
+    double    entry[7] = {0}; /* of the six faces, and of the diagonal */
+    int       other[7] = {0, 0, 0, 0, 0, 0, row};
 
-    other[6] = row;
     for (int face = 0; face < 6; face++) {
       const int    direction = face / 2, side = face % 2;
       const int    inside = place[direction] != (side ? n - 1 : 0);
@@ -105,10 +115,7 @@ static Matrix Volumes(int n, double peclet, int turning, double sigma)
       entry[face] = -conductance + (turning ? fmin(wind, 0.0) : 0.5 * wind);
       entry[6] += conductance + (turning ? fmax(wind, 0.0) : 0.5 * wind);
     }
-    A.start[row + 1] = A.start[row];
-    for (int i = 0; i < 7; i++) {
-      if (other[order[i]] >= 0) Append(&A, row, other[order[i]], entry[order[i]]);
-    }
+    AddRow(&A, row, 7, other, entry);
   }
   free(k);
   return A;
@@ -134,25 +141,22 @@ static Matrix Stretched(int n)
   for (int i = 0; i < nx * ny; i++) number[i] = i % nx < left && i / nx < low ? -1 : rows++;
   A = Create(rows, 5 * (size_t)rows);
   for (int i = 0; i < nx * ny; i++) {
-    const int x = i % nx, y = i / nx, row = number[i], order[5] = {0, 1, 4, 2, 3};
-    int       other[5]; /* below, left, right, above, itself */
-    double    entry[5] = {0};
+    const int place[2] = {i % nx, i / nx}, last[2] = {nx - 1, ny - 1}, step[2] = {1, nx};
+    double    entry[5] = {0}; /* of the four faces, and of the diagonal */
+    int       other[5] = {0, 0, 0, 0, number[i]};
 
-    if (row < 0) continue;
-    other[0] = y > 0 ? number[i - nx] : -1;
-    other[1] = x > 0 ? number[i - 1] : -1;
-    other[2] = x < nx - 1 ? number[i + 1] : -1;
-    other[3] = y < ny - 1 ? number[i + nx] : -1;
-    other[4] = row;
-    if (other[0] >= 0) entry[0] = -2.0 * dx[x] / (dy[y] + dy[y - 1]);
-    if (other[1] >= 0) entry[1] = -2.0 * dy[y] / (dx[x] + dx[x - 1]);
-    if (other[2] >= 0) entry[2] = -2.0 * dy[y] / (dx[x] + dx[x + 1]);
-    if (other[3] >= 0) entry[3] = -2.0 * dx[x] / (dy[y] + dy[y + 1]);
-    entry[4]         = (x == nx - 1 ? 2.0 * dy[y] / dx[x] : 0.0) - entry[0] - entry[1] - entry[2] - entry[3];
-    A.start[row + 1] = A.start[row];
-    for (int j = 0; j < 5; j++) {
-      if (other[order[j]] >= 0) Append(&A, row, other[order[j]], entry[order[j]]);
+    if (number[i] < 0) continue;
+    for (int face = 0; face < 4; face++) {
+      const int     direction = face / 2, side = face % 2, at = place[direction], next = at + (side ? 1 : -1);
+      const double *across = direction ? dy : dx;
+      const double  length = direction ? dx[place[0]] : dy[place[1]];
+      const int     inside = at != (side ? last[direction] : 0);
+
+      other[face] = inside ? number[i + (side ? 1 : -1) * step[direction]] : -1;
+      if (other[face] >= 0) entry[face] = -2.0 * length / (across[at] + across[next]);
+      entry[4] += face == 1 && !inside ? 2.0 * length / across[at] : -entry[face]; /* face 1 without a neighbour is the outlet */
     }
+    AddRow(&A, number[i], 5, other, entry);
   }
   free(dx);
   free(dy);
@@ -160,7 +164,7 @@ static Matrix Stretched(int n)
   return A;
 }
 
-/* Position of a point of the grid of (n+2)^3 points, in units of its distances; each coordinate moves by up to 0.2/sqrt(3) */
+/* Position of a point of the grid of (n+2)^3 points, in units of its distances. No tetrahedron can turn over */
 static void Position(const int point[], int n, double position[])
 {
   const int64_t m = n + 2, index = point[0] + m * (point[1] + m * point[2]);
@@ -171,15 +175,15 @@ static void Position(const int point[], int n, double position[])
 }
 
 /*
-   K(i,j) = V (g_i . g_j + w . g_j / 4 + tau (w . g_i) (w . g_j)) for a tetrahedron with volume V, gradients g of the hat functions and
-   wind w at its centre, which has the unit of the mesh Peclet number; tau as in one dimension
+   K(i,j) = V (g_i . g_j + w . g_j / 4 + tau (w . g_i) (w . g_j)) for a tetrahedron with volume V, gradients g of the hat functions
+   and wind w at its centre; tau is the value of one dimension
 */
-static void Element(double corner[4][3], int n, double K[4][4])
+static void Element(double position[8][3], const int path[4], int n, double K[4][4])
 {
   double edge[3][3], gradient[4][3], wind[3], along[4], centre[2] = {0, 0}, volume, speed, tau;
 
   for (int e = 0; e < 3; e++) {
-    for (int d = 0; d < 3; d++) edge[e][d] = corner[e + 1][d] - corner[0][d];
+    for (int d = 0; d < 3; d++) edge[e][d] = position[path[e + 1]][d] - position[path[0]][d];
   }
   for (int e = 0; e < 3; e++) {
     const double *a = edge[(e + 1) % 3], *b = edge[(e + 2) % 3];
@@ -193,7 +197,7 @@ static void Element(double corner[4][3], int n, double K[4][4])
   }
   volume = fabs(volume) / 6.0;
   for (int i = 0; i < 4; i++) {
-    for (int d = 0; d < 2; d++) centre[d] += 0.25 * corner[i][d] / (n + 1);
+    for (int d = 0; d < 2; d++) centre[d] += 0.25 * position[path[i]][d] / (n + 1);
   }
   wind[0] = 4.0 * -2.0 * (centre[1] - 0.5); /* 2 peclet w with mesh Peclet number 2 */
   wind[1] = 4.0 * 2.0 * (centre[0] - 0.5);
@@ -220,9 +224,9 @@ static int Inner(const int point[], int n)
 }
 
 /*
-   Adds the tetrahedra of a cube to slots, 15 for each inner point. The corners of a cube are 0 to 7, bit d for direction d. A corner of
-   a tetrahedron contains the bits of the one before, so the neighbours of a point differ from it by the bits m in one direction (slot
-   7 + m) or the other (7 - m)
+   Adds the tetrahedra of a cube to slots, 15 for each inner point. The corners of a cube are 0 to 7, bit d for direction d. A
+   corner of a tetrahedron contains the bits of the corner before, so a point and its neighbour differ by bits m with the same sign.
+   The slot of the neighbour is 7 + m or 7 - m
 */
 static void AddCube(const int cube[], int n, double slots[])
 {
@@ -234,21 +238,23 @@ static void AddCube(const int cube[], int n, double slots[])
     {0, 4, 5, 7},
     {0, 4, 6, 7}
   };
+  double position[8][3], K[4][4];
+  int    inner[8];
 
+  for (int i = 0; i < 8; i++) {
+    const int point[3] = {cube[0] + (i & 1), cube[1] + (i >> 1 & 1), cube[2] + (i >> 2)};
+
+    Position(point, n, position[i]);
+    inner[i] = Inner(point, n);
+  }
   for (int t = 0; t < 6; t++) {
-    double corner[4][3], K[4][4];
-    int    inner[4];
+    const int *path = paths[t];
 
-    for (int i = 0; i < 4; i++) {
-      const int point[3] = {cube[0] + (paths[t][i] & 1), cube[1] + (paths[t][i] >> 1 & 1), cube[2] + (paths[t][i] >> 2)};
-
-      Position(point, n, corner[i]);
-      inner[i] = Inner(point, n);
-    }
-    Element(corner, n, K);
+    Element(position, path, n, K);
     for (int i = 0; i < 4; i++) {
       for (int j = 0; j < 4; j++) {
-        if (inner[i] >= 0 && inner[j] >= 0) slots[15 * (size_t)inner[i] + (size_t)(7 + paths[t][j] - paths[t][i])] += K[i][j];
+        if (inner[path[i]] >= 0 && inner[path[j]] >= 0)
+          slots[15 * (size_t)inner[path[i]] + (size_t)(7 + path[j] - path[i])] += K[i][j];
       }
     }
   }
@@ -284,22 +290,15 @@ static Matrix Tetrahedra(int n)
   for (int i = 0; i < rows; i++) point[row[i]] = i;
   for (int i = 0; i < rows; i++) {
     const int at[3] = {point[i] % n + 1, point[i] / n % n + 1, point[i] / (n * n) + 1};
+    int       columns[15];
 
-    A.start[i + 1] = A.start[i];
     for (int slot = 0; slot < 15; slot++) {
       const int m = abs(slot - 7), sign = slot < 7 ? -1 : 1;
       const int other = Inner((const int[]){at[0] + sign * (m & 1), at[1] + sign * (m >> 1 & 1), at[2] + sign * (m >> 2)}, n);
-      int       k     = A.start[i + 1];
 
-      if (other < 0) continue;
-      for (; k > A.start[i] && A.columns[k - 1] > row[other]; k--) { /* sorts by insertion */
-        A.columns[k] = A.columns[k - 1];
-        A.values[k]  = A.values[k - 1];
-      }
-      A.columns[k] = row[other];
-      A.values[k]  = slots[15 * (size_t)point[i] + (size_t)slot];
-      A.start[i + 1]++;
+      columns[slot] = other < 0 ? -1 : row[other];
     }
+    AddRow(&A, i, 15, columns, slots + 15 * (size_t)point[i]);
   }
   free(slots);
   free(row);
@@ -364,8 +363,8 @@ int main(int argc, char **argv)
     if (!strcmp(argv[i], "-n")) n = atoi(argv[i + 1]);
     if (!strcmp(argv[i], "-o")) name = argv[i + 1];
   }
-  if (n < 2 || !name) {
-    fprintf(stderr, "usage: generate -problem central|recirculating|lognormal|stretched|tetrahedra -n N -o NAME\n");
+  if (n < 2 || n > (strcmp(problem, "stretched") ? 500 : 20000) || !name) { /* entries are counted in 32 bits */
+    fprintf(stderr, "usage: generate -problem central|recirculating|lognormal|stretched|tetrahedra -n N -o NAME; N is 2 to 500\n");
     return 1;
   }
   if (!strcmp(problem, "central")) A = Volumes(n, 0.5, 0, 0.0);

@@ -1,11 +1,11 @@
 /*
-   Krylov methods and preconditioners of hypre, built with CUDA and without MPI; the line of the programs of this directory. hypre keeps
-   nothing of a hierarchy, so a set-up for new values is a complete one.
+   Solves a system by a Krylov method of hypre, and prints the line of the programs of this directory. hypre is built with CUDA and
+   without MPI. It keeps nothing of a hierarchy, so a set-up for new values is a complete one.
 
      hypre -f matrix -b right-hand-side -setting name -solver bcgs|fgmres -pc NAME
 
-   NAME: l1jacobi, jacobi (weight 0.8), twostage (Gauss-Seidel), aggressive, air: BoomerAMG; ilu: ILU(0) with exact triangular solves,
-   ilujacobi: with five Jacobi sweeps for each of them.
+   NAME is l1jacobi, jacobi (weight 0.8), twostage (Gauss-Seidel), aggressive or air for BoomerAMG, ilu for ILU(0) with exact
+   triangular solves, or ilujacobi for ILU(0) with five Jacobi sweeps in place of each solve.
 */
 #include "HYPRE.h"
 #include "HYPRE_IJ_mv.h"
@@ -21,32 +21,40 @@ HYPRE_Int hypre_SetUserDeviceMalloc(void (*)(void **, size_t));
 HYPRE_Int hypre_SetUserDeviceMfree(void (*)(void *));
 
 typedef struct {
-  const char             *solvername, *pcname;
+  HYPRE_Int (*create)(MPI_Comm, HYPRE_Solver *);
+  HYPRE_Int (*tolerance)(HYPRE_Solver, HYPRE_Real);
+  HYPRE_Int (*most)(HYPRE_Solver, HYPRE_Int);
+  HYPRE_Int (*precond)(HYPRE_Solver, HYPRE_PtrToParSolverFcn, HYPRE_PtrToParSolverFcn, HYPRE_Solver);
+  HYPRE_PtrToParSolverFcn setup, solve;
+  HYPRE_Int (*iterations)(HYPRE_Solver, HYPRE_Int *);
+  HYPRE_Int (*destroy)(HYPRE_Solver);
+} Method;
+
+static const Method bcgs   = {HYPRE_ParCSRBiCGSTABCreate,           HYPRE_ParCSRBiCGSTABSetTol, HYPRE_ParCSRBiCGSTABSetMaxIter,
+                              HYPRE_ParCSRBiCGSTABSetPrecond,       HYPRE_ParCSRBiCGSTABSetup,  HYPRE_ParCSRBiCGSTABSolve,
+                              HYPRE_ParCSRBiCGSTABGetNumIterations, HYPRE_ParCSRBiCGSTABDestroy};
+static const Method fgmres = {HYPRE_ParCSRFlexGMRESCreate,           HYPRE_ParCSRFlexGMRESSetTol, HYPRE_ParCSRFlexGMRESSetMaxIter,
+                              HYPRE_ParCSRFlexGMRESSetPrecond,       HYPRE_ParCSRFlexGMRESSetup,  HYPRE_ParCSRFlexGMRESSolve,
+                              HYPRE_ParCSRFlexGMRESGetNumIterations, HYPRE_ParCSRFlexGMRESDestroy};
+
+typedef struct {
+  const char             *pcname;
   HYPRE_ParCSRMatrix      A;
   HYPRE_ParVector         b, x;
   HYPRE_IJVector          xij;
   HYPRE_Solver            ksp, pc;
   HYPRE_PtrToParSolverFcn pcsetup, pcsolve;
+  const Method           *method;
   HYPRE_Int               rows, *list; /* list: the numbers of all rows, on the device */
-  int                     flexible, multigrid, converged;
+  int                     multigrid, converged;
+  double                  tolerance;
 } Solver;
 
 /* Not to have converged is a result, other errors end the run */
 #define Check(call) \
   do { \
     (void)(call); \
-    if (HYPRE_GetError() & ~HYPRE_ERROR_CONV) { \
-      fprintf(stderr, "hypre: %s: error %d\n", #call, (int)HYPRE_GetError()); \
-      return 1; \
-    } \
-  } while (0)
-#define CheckCUDA(call) \
-  do { \
-    const cudaError_t error_ = (call); \
-    if (error_ != cudaSuccess) { \
-      fprintf(stderr, "hypre: %s: %s\n", #call, cudaGetErrorString(error_)); \
-      return 1; \
-    } \
+    if (HYPRE_GetError() & ~HYPRE_ERROR_CONV) return SystemFailed(#call, (int)HYPRE_GetError()); \
   } while (0)
 
 static void PoolMalloc(void **p, size_t bytes)
@@ -65,8 +73,8 @@ static int Initialize(void)
   cudaMemPool_t pool;
   uint64_t      all = UINT64_MAX;
 
-  CheckCUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
-  CheckCUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+  SystemCheck(cudaDeviceGetDefaultMemPool(&pool, 0));
+  SystemCheck(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
   Check(HYPRE_Initialize());
   hypre_SetUserDeviceMalloc(PoolMalloc);
   hypre_SetUserDeviceMfree(PoolFree);
@@ -152,23 +160,16 @@ static int CreateILU(Solver *solver)
 
 static int SetUp(void *data)
 {
-  Solver *solver = (Solver *)data;
+  Solver       *solver = (Solver *)data;
+  const Method *method = solver->method;
 
   Check(solver->multigrid ? CreateAMG(solver) : CreateILU(solver));
-  if (solver->flexible) {
-    Check(HYPRE_ParCSRFlexGMRESCreate(COMM, &solver->ksp));
-    Check(HYPRE_ParCSRFlexGMRESSetKDim(solver->ksp, 30));
-    Check(HYPRE_ParCSRFlexGMRESSetTol(solver->ksp, SYSTEM_TOLERANCE));
-    Check(HYPRE_ParCSRFlexGMRESSetMaxIter(solver->ksp, 1000));
-    Check(HYPRE_ParCSRFlexGMRESSetPrecond(solver->ksp, solver->pcsolve, solver->pcsetup, solver->pc));
-    Check(HYPRE_ParCSRFlexGMRESSetup(solver->ksp, solver->A, solver->b, solver->x));
-  } else {
-    Check(HYPRE_ParCSRBiCGSTABCreate(COMM, &solver->ksp));
-    Check(HYPRE_ParCSRBiCGSTABSetTol(solver->ksp, SYSTEM_TOLERANCE));
-    Check(HYPRE_ParCSRBiCGSTABSetMaxIter(solver->ksp, 1000));
-    Check(HYPRE_ParCSRBiCGSTABSetPrecond(solver->ksp, solver->pcsolve, solver->pcsetup, solver->pc));
-    Check(HYPRE_ParCSRBiCGSTABSetup(solver->ksp, solver->A, solver->b, solver->x));
-  }
+  Check(method->create(COMM, &solver->ksp));
+  if (method == &fgmres) Check(HYPRE_ParCSRFlexGMRESSetKDim(solver->ksp, 30));
+  Check(method->tolerance(solver->ksp, solver->tolerance));
+  Check(method->most(solver->ksp, 1000));
+  Check(method->precond(solver->ksp, solver->pcsolve, solver->pcsetup, solver->pc));
+  Check(method->setup(solver->ksp, solver->A, solver->b, solver->x));
   return 0;
 }
 
@@ -176,8 +177,7 @@ static int NewValues(void *data)
 {
   Solver *solver = (Solver *)data;
 
-  HYPRE_ClearAllErrors();
-  Check(solver->flexible ? HYPRE_ParCSRFlexGMRESDestroy(solver->ksp) : HYPRE_ParCSRBiCGSTABDestroy(solver->ksp));
+  Check(solver->method->destroy(solver->ksp));
   Check(solver->multigrid ? HYPRE_BoomerAMGDestroy(solver->pc) : HYPRE_ILUDestroy(solver->pc));
   return 0;
 }
@@ -188,8 +188,7 @@ static int Solve(void *data)
   Solver *solver = (Solver *)data;
 
   Check(HYPRE_ParVectorSetConstantValues(solver->x, 0.0));
-  if (solver->flexible) HYPRE_ParCSRFlexGMRESSolve(solver->ksp, solver->A, solver->b, solver->x);
-  else HYPRE_ParCSRBiCGSTABSolve(solver->ksp, solver->A, solver->b, solver->x);
+  solver->method->solve(solver->ksp, solver->A, solver->b, solver->x);
   solver->converged = !HYPRE_GetError();
   HYPRE_ClearAllErrors();
   return 0;
@@ -201,13 +200,12 @@ static int Finish(void *data, double x[], int *iterations, int *converged)
   HYPRE_Int its;
   double   *array;
 
-  Check(solver->flexible ? HYPRE_ParCSRFlexGMRESGetNumIterations(solver->ksp, &its)
-                         : HYPRE_ParCSRBiCGSTABGetNumIterations(solver->ksp, &its));
+  Check(solver->method->iterations(solver->ksp, &its));
   *iterations = (int)its;
   *converged  = solver->converged;
-  CheckCUDA(cudaMalloc((void **)&array, sizeof(double) * (size_t)solver->rows));
+  SystemCheck(cudaMalloc((void **)&array, sizeof(double) * (size_t)solver->rows));
   Check(HYPRE_IJVectorGetValues(solver->xij, solver->rows, solver->list, array));
-  CheckCUDA(cudaMemcpy(x, array, sizeof(double) * (size_t)solver->rows, cudaMemcpyDeviceToHost));
+  SystemCheck(cudaMemcpy(x, array, sizeof(double) * (size_t)solver->rows, cudaMemcpyDeviceToHost));
   return 0;
 }
 
@@ -219,13 +217,6 @@ static int CreateVector(HYPRE_Int rows, const HYPRE_Int *list, const double *val
   Check(HYPRE_IJVectorSetValues(*ij, rows, list, values));
   Check(HYPRE_IJVectorAssemble(*ij));
   Check(HYPRE_IJVectorGetObject(*ij, (void **)vector));
-  return 0;
-}
-
-static int Copy(void *device, const void *host, size_t bytes)
-{
-  CheckCUDA(cudaMalloc((void **)device, bytes));
-  CheckCUDA(cudaMemcpy(*(void **)device, host, bytes, cudaMemcpyHostToDevice));
   return 0;
 }
 
@@ -244,9 +235,11 @@ static int Load(const System *system, Solver *solver)
     lengths[i] = system->start[i + 1] - system->start[i];
   }
   solver->rows = system->rows;
-  if (Copy(&solver->list, list, sizeof(HYPRE_Int) * rows) || Copy(&counts, lengths, sizeof(HYPRE_Int) * rows)) return 1;
-  if (Copy(&columns, system->columns, sizeof(HYPRE_Int) * nonzeros) || Copy(&b, system->b, sizeof(double) * rows)) return 1;
-  if (Copy(&values, system->values, sizeof(double) * nonzeros)) return 1;
+  SystemCheck(SystemCopy(&solver->list, list, sizeof(HYPRE_Int) * rows));
+  SystemCheck(SystemCopy(&counts, lengths, sizeof(HYPRE_Int) * rows));
+  SystemCheck(SystemCopy(&columns, system->columns, sizeof(HYPRE_Int) * nonzeros));
+  SystemCheck(SystemCopy(&b, system->b, sizeof(double) * rows));
+  SystemCheck(SystemCopy(&values, system->values, sizeof(double) * nonzeros));
   Check(HYPRE_IJMatrixCreate(COMM, 0, system->rows - 1, 0, system->rows - 1, &ij));
   Check(HYPRE_IJMatrixSetObjectType(ij, HYPRE_PARCSR));
   Check(HYPRE_IJMatrixInitialize_v2(ij, HYPRE_MEMORY_DEVICE));
@@ -255,25 +248,24 @@ static int Load(const System *system, Solver *solver)
   Check(HYPRE_IJMatrixGetObject(ij, (void **)&solver->A));
   if (CreateVector(system->rows, solver->list, b, &bij, &solver->b)) return 1;
   if (CreateVector(system->rows, solver->list, b, &solver->xij, &solver->x)) return 1;
-  CheckCUDA(cudaFree(counts));
-  CheckCUDA(cudaFree(columns));
-  CheckCUDA(cudaFree(values));
-  CheckCUDA(cudaFree(b));
+  SystemCheck(cudaFree(counts));
+  SystemCheck(cudaFree(columns));
+  SystemCheck(cudaFree(values));
+  SystemCheck(cudaFree(b));
   free(list);
   return 0;
 }
 
 int main(int argc, char **argv)
 {
-  Solver      solver = {.solvername = SystemOption(argc, argv, "-solver", "bcgs"),
-                        .pcname     = SystemOption(argc, argv, "-pc", "l1jacobi")};
+  Solver      solver = {.pcname = SystemOption(argc, argv, "-pc", "l1jacobi"), .tolerance = SystemTolerance(argc, argv)};
   const Rival rival  = {"hypre", SystemOption(argc, argv, "-setting", solver.pcname), SetUp, NewValues, SetUp, Solve, Finish,
                         &solver};
   System      system;
   double      before;
 
   if (SystemRead(argc, argv, &system)) return 1;
-  solver.flexible  = !strcmp(solver.solvername, "fgmres");
+  solver.method    = strcmp(SystemOption(argc, argv, "-solver", "bcgs"), "fgmres") ? &bcgs : &fgmres;
   solver.multigrid = strncmp(solver.pcname, "ilu", 3) != 0;
   before           = SystemMemory();
   if (Initialize() || Load(&system, &solver)) return 1;

@@ -121,13 +121,17 @@ int main(int argc, char **argv)
                  Solve,
                  Finish,
                  &solver};
+  const char  *ours[] = {"-f", "-b", "-setting"}; /* PETSc lists options that nobody asked for */
   System       system;
+  PetscBool    used;
   const double before = SystemMemory();
-  int          error;
+  int          error  = SystemRead(argc, argv, &system);
 
-  if (SystemRead(argc, argv, &system)) return 1;
+  if (error) return 1;
+
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(ours); i++) PetscCall(PetscOptionsHasName(NULL, NULL, ours[i], &used));
   PetscCall(Load(&system, &solver));
   error = SystemRun(argc, argv, &system, &rival, before);
   if (!error) {

@@ -1,6 +1,6 @@
 /*
-   Common part of the programs of this directory: reads a system, takes the times, computes the true residual on the host, and prints
-   the result. A program supplies the functions of its solver in a Rival. Compiled with -DSYSTEM_HOST the header needs no CUDA.
+   Common part of the programs of this directory. It reads a system, takes the times, computes the true residual on the host, and
+   prints the result. A program supplies the functions of its solver in a Rival. With SYSTEM_HOST the header needs no CUDA.
 */
 #pragma once
 
@@ -14,9 +14,9 @@
   #include <cuda_runtime.h>
 #endif
 
-#define SYSTEM_TOLERANCE 1e-8 /* relative residual that the solvers are asked for */
+#define SYSTEM_TOLERANCE 1e-8 /* relative residual of a solution. -ksp_rtol may ask the solver for less */
 #define SYSTEM_REPEAT    7    /* set-ups for new values, each with a solve */
-#define SYSTEM_SECONDS   15.0 /* limit for all of these together: a slow solver is repeated less often */
+#define SYSTEM_SECONDS   5.0  /* limit for all of these together: a slow solver is repeated less often */
 
 typedef struct {
   int     rows, nonzeros, *start, *columns; /* compressed rows, columns from 0 */
@@ -47,11 +47,42 @@ static inline const char *SystemOption(int argc, char **argv, const char *option
   return otherwise;
 }
 
+/* Returns the relative residual that a solver is asked for; all programs use the name of PETSc's option */
+static inline double SystemTolerance(int argc, char **argv)
+{
+  const char *value = SystemOption(argc, argv, "-ksp_rtol", NULL);
+
+  return value ? atof(value) : SYSTEM_TOLERANCE;
+}
+
 static inline int SystemError(const char *what, const char *which)
 {
   fprintf(stderr, "%s: %s\n", which, what);
   return 1;
 }
+
+static inline int SystemFailed(const char *call, int code)
+{
+  fprintf(stderr, "%s returns %d\n", call, code);
+  return code;
+}
+
+/* Returns from a function of a Rival with the error code of a library */
+#define SystemCheck(call) \
+  do { \
+    const int code_ = (int)(call); \
+    if (code_) return SystemFailed(#call, code_); \
+  } while (0)
+
+#if !defined(SYSTEM_HOST)
+/* Copies an array to new memory of the device */
+static inline int SystemCopy(void *device, const void *host, size_t bytes)
+{
+  SystemCheck(cudaMalloc((void **)device, bytes));
+  SystemCheck(cudaMemcpy(*(void **)device, host, bytes, cudaMemcpyHostToDevice));
+  return 0;
+}
+#endif
 
 /* Reads 4-byte or 8-byte numbers, most significant byte first */
 static inline int SystemReadNumbers(FILE *file, size_t bytes, size_t count, void *numbers)
@@ -82,7 +113,8 @@ static inline int SystemReadMatrix(FILE *file, System *system)
   for (int i = 0; i < head[1]; i++) system->start[i + 1] += system->start[i];
   if (system->start[head[1]] != head[3]) return 1;
   if (SystemReadNumbers(file, 4, (size_t)head[3], system->columns)) return 1;
-  return SystemReadNumbers(file, 8, (size_t)head[3], system->values);
+  if (SystemReadNumbers(file, 8, (size_t)head[3], system->values)) return 1;
+  return fgetc(file) != EOF; /* the values of a complex matrix are twice as long */
 }
 
 /* y = A x */
@@ -175,22 +207,9 @@ static inline double SystemMedian(int count, double times[])
 }
 
 /*
-   Prints the result: times in ms, memory in MB. first is the set-up and the solve of the first call of the process, setup its
-   set-up; new is the set-up for new values in the same pattern
-*/
-static inline void SystemPrint(const Rival *rival, const char *name, const System *system, int iterations, const double times[4],
-                               double memory, double residual, const char *status)
-{
-  printf("rival=%s setting=%s system=%s rows=%d nonzeros=%d iterations=%d first=%.3f setup=%.3f new=%.3f solve=%.3f memory=%.0f "
-         "residual=%.2e status=%s\n",
-         rival->name, rival->setting, name, system->rows, system->nonzeros, iterations, times[0], times[1], times[2], times[3],
-         memory, residual, status);
-  fflush(stdout);
-}
-
-/*
-   Runs a solver and prints the result. before is the device memory in use before the library and the matrix were there. A solver
-   that returns an error has the status failed; its residual is not computed
+   Runs a solver and prints the result: times in ms, memory in MB. first is the set-up and the solve of the first call of the
+   process, setup its set-up; new is the set-up for new values in the same pattern. before is the device memory in use before the
+   library and the matrix were there. If the solver returns an error, the status is failed and the residual is not computed
 */
 static inline int SystemRun(int argc, char **argv, const System *system, const Rival *rival, double before)
 {
@@ -236,7 +255,11 @@ static inline int SystemRun(int argc, char **argv, const System *system, const R
     else if (residual <= 1e-6) status = "near";
     else if (converged) status = "wrong";
   }
-  SystemPrint(rival, name, system, iterations, times, memory, residual, status);
+  printf("rival=%s setting=%s system=%s rows=%d nonzeros=%d iterations=%d first=%.3f setup=%.3f new=%.3f solve=%.3f memory=%.0f "
+         "residual=%.2e status=%s\n",
+         rival->name, rival->setting, name, system->rows, system->nonzeros, iterations, times[0], times[1], times[2], times[3],
+         memory, residual, status);
+  fflush(stdout);
   free(x);
   return error;
 }

@@ -75,7 +75,7 @@ static int Load(const System *system, int matching, int refinement, Solver *solv
   SystemCheck(SystemCopy(&solver->barray, system->b, sizeof(double) * rows));
   SystemCheck(cudaMalloc(&solver->xarray, sizeof(double) * rows));
   SystemCheck(cudssCreate(&solver->handle));
-  if (getenv("CUDSS_THREADING_LIB")) SystemCheck(cudssSetThreadingLayer(solver->handle, NULL));
+  if (getenv("CUDSS_THREADING_LIB") && cudssSetThreadingLayer(solver->handle, NULL)) fprintf(stderr, "cudss: no host threads\n");
   SystemCheck(cudssConfigCreate(&solver->config));
   SystemCheck(cudssDataCreate(solver->handle, &solver->data));
   if (matching) SystemCheck(cudssConfigSet(solver->config, CUDSS_CONFIG_FORCE_NONSYMMETRIC_MATCHING, &matching, sizeof(matching)));

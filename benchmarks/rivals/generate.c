@@ -329,7 +329,7 @@ static FILE *Open(const char *name, const char *ending)
   exit(1);
 }
 
-/* Writes the matrix, which is useless afterwards, and random numbers in [-0.5,0.5) as the right-hand side */
+/* Writes and frees the matrix, and writes random numbers in [-0.5,0.5) as the right-hand side */
 static int WriteSystem(const char *name, Matrix A)
 {
   const int    nonzeros = A.start[A.rows];
@@ -349,6 +349,9 @@ static int WriteSystem(const char *name, Matrix A)
   for (size_t i = 0; i < rows; i++) A.values[i] = Random((int64_t)i + 7 * (int64_t)rows) - 0.5;
   Write(file, 4, 2, bhead);
   Write(file, 8, rows, A.values);
+  free(A.start);
+  free(A.columns);
+  free(A.values);
   return closed || fclose(file);
 }
 

@@ -264,6 +264,9 @@ int main(int argc, char **argv)
   System      system;
   double      before;
 
+  if (!strstr(" l1jacobi jacobi twostage aggressive air ilu ilujacobi ", solver.pcname)) {
+    return SystemError("is no preconditioner of this program", solver.pcname);
+  }
   if (SystemRead(argc, argv, &system)) return 1;
   solver.method    = strcmp(SystemOption(argc, argv, "-solver", "bcgs"), "fgmres") ? &bcgs : &fgmres;
   solver.multigrid = strncmp(solver.pcname, "ilu", 3) != 0;

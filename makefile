@@ -8,6 +8,7 @@
 #   make tutorials     compile the tutorials in C
 #   make bench         run the benchmarks; PART=columns those of several right-hand sides alone
 #   make scaling       time the solvers on a growing number of processes
+#   make rivals        build benchmarks/rivals; HYPRE=build HYPRE_SRC=source CUDSS=wheel AMGX=build AMGX_SRC=source, all optional
 #   make install       install in PREFIX (/usr/local), below DESTDIR if set; make uninstall removes it
 #   make deb           build a Debian package in build/deb, for the PETSc of the distribution
 #   make petsc         build PETSc from its source package in a cache directory, see tools/build-petsc
@@ -128,7 +129,7 @@ $(BUILD)/obj/%.o: %.cu
 ifeq ($(found),)
 demo test:
 	@petsc=$$(tools/find-petsc --install --tests) && $(MAKE) --no-print-directory $$petsc $@
-plugin-path advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck gpu-tests install:
+plugin-path advise bench scaling rivals tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck gpu-tests install:
 	@tools/find-petsc
 else
 plugin-path:
@@ -148,6 +149,11 @@ bench: $(PLUGIN) $(addprefix $(BUILD)/benchmarks/,solvers residuals matsolve col
 
 scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/scaling $(BUILD)
+
+# The programs whose libraries are given
+rivals := $(addprefix $(BUILD)/benchmarks/rivals/,generate petsc $(if $(HYPRE),hypre) $(if $(CUDSS),cudss) $(if $(AMGX),amgx))
+rivals: $(rivals)
+	@echo $(BUILD)/benchmarks/rivals
 
 tutorials: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c)))
 	@echo $(BUILD)/tutorials
@@ -196,7 +202,22 @@ $(BUILD)/tutorials/ex6: libpetscidrs = $(call linked,$(BUILD))
 $(BUILD)/benchmarks/columns: libpetscidrs = $(call linked,$(dir $(PRIVATE)))
 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = $(call linked,$(BUILD)) $(call cuda,-lcudart)
 $(BUILD)/benchmarks/tasks: libpetscidrs = $(call linked,$(dir $(PRIVATE))) $(call cuda,-lcudart -lcublas)
--include $(wildcard $(addprefix $(BUILD)/obj/,tests/*.d tutorials/*.d benchmarks/*.d))
+
+# Programs of other libraries find them in their own directory, or by LD_LIBRARY_PATH
+$(rivals): $(BUILD)/%: $(BUILD)/obj/%.o
+	@mkdir -p $(@D)
+	$(if $(rivallibs),@cp -u $(rivallibs) $(@D))
+	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $< $(rivallink) -lm
+$(BUILD)/benchmarks/rivals/petsc: rivallink = $(call cuda,-lcudart) $(libpetsc)
+$(BUILD)/benchmarks/rivals/hypre: rivallink = $(HYPRE)/lib/libHYPRE.a $(call cuda,-lcudart -lcublas -lcusparse -lcusolver -lcurand) -lstdc++
+$(BUILD)/benchmarks/rivals/cudss: rivallibs = $(addprefix $(CUDSS)/nvidia/cu13/lib/,libcudss.so.1 libcudss_mtlayer_gomp.so.1)
+$(BUILD)/benchmarks/rivals/cudss: rivallink = $(CUDSS)/nvidia/cu13/lib/libcudss.so.1 $(call cuda,-lcudart)
+$(BUILD)/benchmarks/rivals/amgx: rivallibs = $(AMGX)/libamgxsh.so
+$(BUILD)/benchmarks/rivals/amgx: rivallink = $(AMGX)/libamgxsh.so $(call cuda,-lcudart)
+$(BUILD)/obj/benchmarks/rivals/hypre.o: IDRS_CFLAGS += -I$(HYPRE) $(addprefix -I$(HYPRE_SRC)/,. utilities IJ_mv krylov multivector parcsr_ls parcsr_mv seq_mv)
+$(BUILD)/obj/benchmarks/rivals/cudss.o: IDRS_CFLAGS += -I$(CUDSS)/nvidia/cu13/include
+$(BUILD)/obj/benchmarks/rivals/amgx.o: IDRS_CFLAGS += -I$(AMGX_SRC)/include
+-include $(wildcard $(addprefix $(BUILD)/obj/,tests/*.d tutorials/*.d benchmarks/*.d benchmarks/rivals/*.d))
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install
 uninstall:
@@ -230,5 +251,5 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all objects plugin-path demo test advise bench scaling tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck gpu-tests install uninstall petsc test-types deb check-source nightly docs help clean distclean
+.PHONY: all objects plugin-path demo test advise bench scaling rivals tutorials programs petsc-suite coverage sanitize valgrind memcheck racecheck gpu-tests install uninstall petsc test-types deb check-source nightly docs help clean distclean
 .SECONDARY:

@@ -9,7 +9,8 @@
 
 #define AGGREGATION_LEVELS   30
 #define AGGREGATION_COARSEST 600   /* rows of a level that needs no coarser one, and most rows of one that is inverted on a GPU */
-#define AGGREGATION_SMALL    20000 /* most rows of a level in the kernel for small levels, and of one that every process has */
+#define AGGREGATION_SMALL    20000 /* most rows of a level that every process has */
+#define AGGREGATION_KERNEL   50000 /* most rows of a level in the kernel for small levels */
 
 /* Rules for the aggregates of a level */
 typedef enum {
@@ -55,9 +56,14 @@ PETSC_INTERN void      GridSetBoxes_Private(Grid *);
 /* A coupling is strong if it is at least this part of the strongest one of its row, and for boxes of its direction */
 #define AGGREGATES_STRONG 0.25
 
-/* Passes that join pairs, and rounds of handshakes in a pass */
-#define AGGREGATES_PASSES 3
-#define AGGREGATES_ROUNDS 12
+/*
+   Passes that join pairs, and rounds of handshakes in a pass. If rows have few strong couplings on average, as in two dimensions or
+   with stretched cells, three passes would join 8 rows of a line, whose errors a smoother does not reduce
+*/
+#define AGGREGATES_PASSES     3
+#define AGGREGATES_PASSES_FEW 2
+#define AGGREGATES_FEW        5
+#define AGGREGATES_ROUNDS     12
 
 /* The inverse of the coarsest matrix on a GPU, and the transposed inverse that it has computed last, or NULL */
 typedef struct _n_AggregationInverse *AggregationInverse;
@@ -89,8 +95,11 @@ typedef struct {
 } AggregationSmall;
 
 typedef struct {
-  /* makes the kernel, or sets the reason why it does not support these levels; the matrix is the one of `invertend` */
-  PetscErrorCode (*create)(PetscInt, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
+  /*
+     makes the kernel, or sets the reason why it does not support these levels. The number of levels is reduced to those whose vectors
+     fit in the memory of the kernel. The matrix is the one of `invertend`
+  */
+  PetscErrorCode (*create)(PetscInt *, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
   /* visits of the highest level from x = 0 */
   PetscErrorCode (*apply)(AggregationCycle, AggregationGather, PetscInt, Vec, Vec);
   PetscErrorCode (*destroy)(AggregationCycle *);

@@ -191,15 +191,16 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coars
 
     PetscCall(KSPGetOperators(levels[l]->smoothd, NULL, &step[l].A));
     PetscCall(MatGetSize(step[l].A, &N, NULL));
-    if (N > AGGREGATION_SMALL) break;
+    if (N > AGGREGATION_KERNEL) break;
     step[l].P      = levels[l]->interpolate;
     step[l].visits = l > 1 ? levels[l]->cycles : 1;
     PetscCall(KSPGetPC(levels[l]->smoothd, &poly));
     PetscUseMethod(poly, IDRS_POLYNOMIAL, (PC, Vec, const IDRSPolynomial **), (poly, levels[l]->r, &step[l].polynomial));
+    if (!step[l].polynomial && l > 1) break; /* a large level with long rows */
     small->levels = l + 1;
   }
   if (!why && small->levels)
-    PetscCall((*AggregationCycles_CUDA.create)(small->levels, step, coarsest->transposed, &small->cycle, &why));
+    PetscCall((*AggregationCycles_CUDA.create)(&small->levels, step, coarsest->transposed, &small->cycle, &why));
   if (why) PetscCall(PetscInfo(pc, "Small levels are not in one kernel: %s\n", why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -355,13 +355,13 @@ static void CyclePlaceLevel(CycleLevel *level, int blocks, size_t *bytes)
 }
 
 /* step[0] is not used */
-static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const AggregationStep step[], Mat transposed,
+static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt *count, const AggregationStep step[], Mat transposed,
                                                   AggregationCycle *newcycle, const char *why[])
 {
   AggregationCycle   cycle;
   CycleLevel         level[CYCLE_LEVELS] = {};
-  PetscInt           n;
-  size_t             shared = 0, bytes;
+  PetscInt           n, levels = *count;
+  size_t             shared = 0, bytes, more;
   int                clusters, blocks = 0;
   cudaStream_t       stream;
   PetscDeviceContext dctx;
@@ -388,9 +388,13 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
   CyclePlaceLevel(level, blocks, &bytes);
   for (PetscInt l = 1; l < levels; l++) {
     PetscCall(AggregatesGetCSR_CUDA(step[l].A, &level[l].A));
-    CyclePlaceLevel(level + l, blocks, &bytes);
+    more = bytes;
+    CyclePlaceLevel(level + l, blocks, &more);
+    if (more > shared) levels = l;
+    else bytes = more;
   }
-  if (bytes > shared) *why = "their vectors are larger than the shared memory";
+  *count = levels;
+  if (levels < 2) *why = "the shared memory is smaller than their vectors";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));

@@ -2,6 +2,7 @@ static char
   help[] = "Solves a system with the KSP and the PC of the options, and prints the line of the programs of this directory.\n\
   -f file -b file    matrix and right-hand side, see system.h\n\
   -setting name      label of the options in the line\n\
+  -diagonal          adds zeros where the diagonal has no entry: PETSc's factors need them\n\
 On a GPU: -mat_type aijcusparse -vec_type cuda.\n\n";
 
 #include <petscksp.h>
@@ -82,16 +83,31 @@ static int Finish(void *data, double x[], int *iterations, int *converged)
 /* Puts the system into PETSc's objects, and on the device if the options say so */
 static PetscErrorCode Load(const System *system, Solver *solver)
 {
-  PetscInt    *start, *columns, n = system->rows;
+  PetscInt    *start, *columns, n = system->rows, count = 0;
   PetscScalar *values, *b;
   PetscReal    norm;
+  PetscBool    diagonal;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc3(n + 1, &start, system->nonzeros, &columns, system->nonzeros, &values));
-  for (PetscInt i = 0; i <= n; i++) start[i] = system->start[i];
-  for (PetscInt k = 0; k < system->nonzeros; k++) {
-    columns[k] = system->columns[k];
-    values[k]  = system->values[k];
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-diagonal", &diagonal));
+  PetscCall(PetscMalloc3(n + 1, &start, system->nonzeros + n, &columns, system->nonzeros + n, &values));
+  start[0] = 0;
+  for (PetscInt i = 0; i < n; i++) {
+    PetscBool missing = diagonal;
+
+    for (PetscInt k = system->start[i]; k <= system->start[i + 1]; k++) {
+      const PetscInt column = k < system->start[i + 1] ? system->columns[k] : n;
+
+      if (missing && column > i) {
+        columns[count]  = i;
+        values[count++] = 0.0;
+      }
+      if (column >= i) missing = PETSC_FALSE;
+      if (column == n) break;
+      columns[count]  = column;
+      values[count++] = system->values[k];
+    }
+    start[i + 1] = count;
   }
   PetscCall(MatCreate(PETSC_COMM_SELF, &solver->A));
   PetscCall(MatSetSizes(solver->A, n, n, n, n));

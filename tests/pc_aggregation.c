@@ -255,7 +255,7 @@ static PetscErrorCode TestLarge(void)
   Vec               b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(KindCreate(FIVE, 300, &A));
+  PetscCall(KindCreate(FIVE, 460, &A));
   PetscCall(SystemFor(A, &b, &x));
   for (size_t o = 0; o < PETSC_STATIC_ARRAY_LENGTH(options); o++) {
     KSP ksp;

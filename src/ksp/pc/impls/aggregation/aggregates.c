@@ -194,8 +194,8 @@ static PetscBool PairIsStrong(PetscReal strength, PetscReal most, PetscReal othe
 
 /*
    Joins rows to pairs: in each round each free row points to the free row with the strongest coupling, and two that point to each
-   other become a pair. A row that stays free joins the pair with the strongest coupling. of[i] is the number of the aggregate. "few":
-   rows with strong couplings have few of them on average
+   other become a pair. A row that stays free joins the pair with the strongest coupling. of[i] is the number of the aggregate.
+   "few": rows with strong couplings have few of them on average
 */
 static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count, PetscBool *few)
 {

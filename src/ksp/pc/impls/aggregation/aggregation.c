@@ -608,7 +608,8 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   one unknown for each aggregate of rows, and its matrix has sums of entries, so a set-up takes less time than with smoothed
   aggregation. If all entries of the matrix are between neighbours of a structured grid, and the rows have the order of its
   points, the aggregates are boxes of two points in each direction in which the couplings are strong. Otherwise rows are joined to
-  pairs by the strength of their couplings, three times. Rows without couplings are in no aggregate.
+  pairs by the strength of their couplings, and pairs to pairs of pairs; once more if rows have at least five strong couplings on
+  average, so not in two dimensions or with stretched cells. Rows without couplings are in no aggregate.
 
   Coarse matrices are divided by 1.6 for boxes and by 1.5 for pairs, because corrections that are constant in aggregates are too
   small. The smoother is one step of `KSPRICHARDSON` with `PCPOLY`.
@@ -617,15 +618,16 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   one process, and only couplings inside a process count. The levels are computed from Pmat. With `-pc_use_amat` the residuals of
   the finest level are computed with Amat.
 
-  The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`. If the matrix is
-  on GPUs, the levels are made there; several processes need PETSc 3.26. On one GPU the matrix of a coarse level with more than 20
-  000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`, unless another preconditioner than `PCPOLY` or
-  `-mg_levels_pc_poly_scaling` is set for the level, and the levels of at most 20 000 rows are visited in one kernel. On several
-  processes each of them visits these levels for all, with `PCREDUNDANT` and options that begin with `-mg_coarse_redundant_`; if
-  GPUs map each other's memory, this kernel exchanges the right-hand side. `-ksp_view` shows it. If the type of cycle is not
-  multiplicative, or a level has another smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the cycles with one kernel
-  for each operation; a factor of `KSPRichardsonSetScale()` is not seen and has no effect. Functions of `PCMG` that a program
-  calls between solves take effect at the next set-up.
+  The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`: half on the
+  finest level and single on coarse ones. If the matrix is on GPUs, the levels are made there; several processes need PETSc 3.26.
+  On one GPU the matrix of a coarse level with more than 50 000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`,
+  unless another preconditioner than `PCPOLY` or `-mg_levels_pc_poly_scaling` is set for the level, and the levels of at most
+  50 000 rows are visited in one kernel, as many as have vectors that fit in the shared memory of its blocks. On several processes
+  each of them visits the levels of at most 20 000 rows for all, with `PCREDUNDANT` and options that begin with
+  `-mg_coarse_redundant_`; if GPUs map each other's memory, this kernel exchanges the right-hand side. `-ksp_view` shows it. If
+  the type of cycle is not multiplicative, or a level has another smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the
+  cycles with one kernel for each operation; a factor of `KSPRichardsonSetScale()` is not seen and has no effect. Functions of
+  `PCMG` that a program calls between solves take effect at the next set-up.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 

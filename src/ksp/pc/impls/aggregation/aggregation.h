@@ -96,8 +96,8 @@ typedef struct {
 
 typedef struct {
   /*
-     makes the kernel, or sets the reason why it does not support these levels. The number of levels is reduced to those whose vectors
-     fit in the memory of the kernel. The matrix is the one of `invertend`
+     makes the kernel, or sets the reason why it does not support these levels. The number of levels is reduced to those whose
+     vectors fit in the memory of the kernel. The matrix is the one of `invertend`
   */
   PetscErrorCode (*create)(PetscInt *, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
   /* visits of the highest level from x = 0 */

@@ -265,8 +265,15 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
     PetscCall(PCSetType(inner, PCPOLY));
     PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
   } else if (own || aggregation->count == 1) {
-    PetscCall(PCSetType(inner, size > 1 ? PCREDUNDANT : PCLU));
-    if (size == 1) PetscCall(PCFactorSetShiftType(inner, MAT_SHIFT_INBLOCKS));
+    if (size > 1) {
+      KSP each;
+
+      PetscCall(PCSetType(inner, PCREDUNDANT));
+      PetscCall(PCRedundantGetKSP(inner, &each));
+      PetscCall(KSPGetPC(each, &inner));
+    }
+    PetscCall(PCSetType(inner, PCLU));
+    PetscCall(PCFactorSetShiftType(inner, MAT_SHIFT_INBLOCKS)); /* A may be singular */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -142,12 +142,12 @@ static PetscErrorCode CheckAsNew(const char what[], KSP ksp, Mat A, Vec b)
 /* One solver for changing matrices */
 static PetscErrorCode TestChanges(void)
 {
-  PetscInt  begin, end, its;
+  PetscInt  begin, end, its, levels;
   PetscBool same;
   Mat       A, B;
   Vec       b, c, d, x, y;
-  KSP       ksp;
-  PC        pc;
+  KSP       ksp, smoother;
+  PC        pc, poly;
 
   PetscFunctionBeginUser;
   PetscCall(KindCreate(FIVE, 40, &A));
@@ -222,8 +222,15 @@ static PetscErrorCode TestChanges(void)
   PetscCall(ComplainIf(its > 18, "Amat is not Pmat: %" INT " iterations", its));
   PetscCall(CheckLevels("Amat is not Pmat", ksp));
   PetscCall(MatDestroy(&B));
-  /* another type and back, and a preconditioner that is kept */
   PetscCall(KSPSetOperators(ksp, A, A));
+  /* a smoother that the program changes between solves, without new operators */
+  PetscCall(PCMGGetLevels(pc, &levels));
+  PetscCall(PCMGGetSmoother(pc, levels - 1, &smoother));
+  PetscCall(KSPGetPC(smoother, &poly));
+  PetscCall(SolveSystem("before another degree", ksp, A, b, x));
+  PetscCall(PCPolySetDegree(poly, 6));
+  PetscCall(SolveSystem("another degree", ksp, A, b, x));
+  /* another type and back, and a preconditioner that is kept */
   PetscCall(PCSetType(pc, PCGAMG));
   PetscCall(SolveSystem("gamg", ksp, A, b, x));
   PetscCall(PCSetType(pc, PCAGGREGATION));

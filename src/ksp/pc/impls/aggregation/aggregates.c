@@ -222,7 +222,7 @@ static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count, PetscBool
     couplings += strong;
     coupled += strong > 0;
   }
-  *few = (PetscBool)(couplings < AGGREGATES_FEW * coupled);
+  *few = (PetscBool)(couplings / AGGREGATES_FEW < coupled);
   for (PetscInt round = 0; round < AGGREGATES_ROUNDS && joined; round++) {
     joined = PETSC_FALSE;
     for (PetscInt i = 0; i < n; i++) {

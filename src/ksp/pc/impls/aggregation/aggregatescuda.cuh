@@ -64,25 +64,6 @@ static inline unsigned int CountBlocks(size_t threads)
 
 #define AGGREGATES_ATONCE 8 /* entries of a row that a thread loads at a time */
 
-/* Returns (A z)_row. The kernel does not change A */
-static __device__ __forceinline__ PetscScalar RowProduct(const IDRSCSR &A, int row, const PetscScalar *z)
-{
-  PetscScalar sum = 0.0;
-
-  for (int p = (int)__ldg(A.i + row), end = (int)__ldg(A.i + row + 1); p < end; p += AGGREGATES_ATONCE) {
-    PetscScalar value[AGGREGATES_ATONCE], entry[AGGREGATES_ATONCE];
-
-#pragma unroll
-    for (int l = 0; l < AGGREGATES_ATONCE; l++) {
-      value[l] = p + l < end ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
-      entry[l] = p + l < end ? z[__ldg(A.j + p + l)] : (PetscScalar)0.0;
-    }
-#pragma unroll
-    for (int l = 0; l < AGGREGATES_ATONCE; l++) sum += value[l] * entry[l];
-  }
-  return sum;
-}
-
 /* Returns true if a row has an entry besides its diagonal entry that is not zero */
 static __device__ __forceinline__ bool RowIsCoupled(const IDRSCSR &A, size_t i)
 {

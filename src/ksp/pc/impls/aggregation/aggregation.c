@@ -4,7 +4,7 @@
 
    A correction that is constant in aggregates is too small, by a factor alpha that hardly depends on the system. So the coarse
    matrix is P^T A P / alpha, which makes corrections alpha times as large. W cycles solve the coarse systems well enough for this,
-   at little cost, since a level has about an eighth of the rows of the next.
+   at little cost, since a level has about a quarter or an eighth of the rows of the next.
 
    References: D. Braess, Towards algebraic multigrid for elliptic problems of second order, Computing 55 (1995); Y. Notay, An
    aggregation-based algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010)
@@ -405,7 +405,10 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets `plain` if cycle.c makes the cycles for these vectors. If they are unlike the vectors of the levels, PCMG makes them */
+/*
+   Sets `plain` if cycle.c makes the cycles for these vectors. If they are unlike the vectors of the levels, or the program has
+   changed a smoother since the set-up, PCMG makes them
+*/
 static PetscErrorCode PCAggregationIsPlainFor(PC pc, Vec b, Vec x, PetscBool *plain)
 {
   const PC_Aggregation *aggregation = PCAggregationGet(pc);
@@ -422,6 +425,12 @@ static PetscErrorCode PCAggregationIsPlainFor(PC pc, Vec b, Vec x, PetscBool *pl
     PetscCall(IDRSVecWhere(v, &place[k]));
     if (*plain) PetscCall(PetscObjectTypeCompare((PetscObject)v, ((PetscObject)r)->type_name, plain));
     if (place[k] != place[0]) *plain = PETSC_FALSE;
+  }
+  for (PetscInt l = 1; *plain && l < aggregation->count; l++) {
+    PC smoother;
+
+    PetscCall(KSPGetPC(((const PC_MG *)pc->data)->levels[l]->smoothd, &smoother));
+    if (!smoother->setupcalled) *plain = PETSC_FALSE;
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)r, VECMPICUDA, &several));
   if (several) { /* parts of some processes may be bound to the CPU, and PCMG multiplies more often */
@@ -474,8 +483,9 @@ static PetscErrorCode PCAggregationSetUpCycle(PC pc)
 {
   PC_Aggregation         *aggregation = PCAggregationGet(pc);
   const AggregationSmall *own         = NULL;
+  const KSP               coarse      = ((PC_MG *)pc->data)->levels[0]->smoothd;
   PetscMPIInt             size;
-  PetscBool               redundant, same = PETSC_FALSE;
+  PetscBool               redundant, preonly, same = PETSC_FALSE;
   KSP                     each;
   PC                      inner;
 
@@ -485,9 +495,10 @@ static PetscErrorCode PCAggregationSetUpCycle(PC pc)
     PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->coarsest, &aggregation->small));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(KSPGetPC(((PC_MG *)pc->data)->levels[0]->smoothd, &inner));
+  PetscCall(KSPGetPC(coarse, &inner));
+  PetscCall(PetscObjectTypeCompare((PetscObject)coarse, KSPPREONLY, &preonly));
   PetscCall(PetscObjectTypeCompare((PetscObject)inner, PCREDUNDANT, &redundant));
-  if (redundant) {
+  if (redundant && preonly && !coarse->numbermonitors) {
     PetscCall(PCRedundantGetKSP(inner, &each));
     PetscCall(KSPGetPC(each, &inner));
     PetscCall(PetscObjectTypeCompare((PetscObject)inner, PCAGGREGATION, &same));

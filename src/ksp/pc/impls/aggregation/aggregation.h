@@ -58,7 +58,7 @@ PETSC_INTERN void      GridSetBoxes_Private(Grid *);
 
 /*
    Passes that join pairs, and rounds of handshakes in a pass. If rows have few strong couplings on average, as in two dimensions or
-   with stretched cells, three passes would join 8 rows of a line, whose errors a smoother does not reduce
+   with stretched cells, three passes would join 8 rows of a line. A smoother does not reduce the errors inside such an aggregate
 */
 #define AGGREGATES_PASSES     3
 #define AGGREGATES_PASSES_FEW 2
@@ -84,8 +84,8 @@ typedef struct {
 } AggregationStep;
 
 /*
-   The small levels. On several processes these are levels of the preconditioner that each process has for level 0, which owns the
-   cycle; the solver of level 0 makes `visits` steps with it
+   The small levels. On several processes the cycle belongs to the PC inside PCREDUNDANT, the solver of level 0, whose solves make
+   `visits`
 */
 typedef struct {
   AggregationCycle  cycle;  /* NULL: the levels are like others */

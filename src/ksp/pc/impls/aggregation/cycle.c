@@ -66,7 +66,7 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, const AggregationSmall *small, 
 
   PetscFunctionBegin;
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (small->cycle && l < small->levels && (!small->gather || (*AggregationCycles_CUDA.gatherisvalid)(small->gather))) {
+  if (small->cycle && l < small->levels) {
     PetscCall((*AggregationCycles_CUDA.apply)(small->cycle, small->gather, small->gather ? small->visits : visits, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -206,8 +206,8 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coars
 }
 
 /*
-   PCAggregationConnectSmall_Private - Takes the cycle of all levels of `own`, the small levels of the PC that each process has for
-   level 0, if all processes can make the visits with it; NULL: there is no such PC
+   PCAggregationConnectSmall_Private - Uses the kernel of `own` for level 0, if all processes can. `own`: the small levels of the PC
+   inside PCREDUNDANT, or NULL
 */
 PetscErrorCode PCAggregationConnectSmall_Private(PC pc, const AggregationSmall *own, AggregationSmall *small)
 {
@@ -222,12 +222,15 @@ PetscErrorCode PCAggregationConnectSmall_Private(PC pc, const AggregationSmall *
     PetscCall(KSPGetPC(level->smoothd, &redundant));
     PetscCall(PCRedundantGetKSP(redundant, &each));
     PetscCall(SolverGetSteps(each, &steps));
-    if (each->rtol > 0.0 || each->abstol > 0.0) steps = 0;
+    if (each->rtol > 0.0 || each->abstol > 0.0 || !each->guess_zero) steps = 0;
   }
   if (!steps) why = "level 0 has another solver, or its levels are not in one kernel";
+  if (small->gather && !(*AggregationCycles_CUDA.gatherisvalid)(small->gather)) {
+    why   = "an exchange of these processes has failed";
+    steps = 0;
+  }
   IDRSCallAllreduce(MPI_IN_PLACE, &steps, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)pc));
   if (!steps && !why) why = "another process does not use its kernel";
-  if (small->gather && !(*AggregationCycles_CUDA.gatherisvalid)(small->gather)) why = "an exchange of these processes has failed";
   if (!why && !small->gather) PetscCall((*AggregationCycles_CUDA.gather)(level->b, &small->gather, &why));
   if (why) PetscCall(PetscInfo(pc, "Level 0 is not in one kernel on all processes: %s\n", why));
   small->cycle  = why ? NULL : own->cycle;

@@ -1,7 +1,7 @@
 /*
    The visits of small levels in one kernel, by one thread block cluster, see cycle.c. Rows are dealt out to the blocks in groups.
    The vectors of a level are in the shared memory of the blocks that have its rows, and so is its matrix if the memory is large
-   enough. In a product the blocks load entries of vectors from each other, so a step costs little more than a barrier.
+   enough. In a product the blocks load entries of vectors from each other.
 
    A step of the smoother is x = x + v_k, with v_0 = D^{-1}(b - A x) and the steps of a polynomial, see idrspowers.h:
 
@@ -34,7 +34,7 @@ typedef struct {
   int2         *range;  /* of the entries of a row */
   unsigned int *column; /* of each entry: the address of its entry of x; NULL if the matrix is not in the shared memory */
   PetscScalar  *a;
-  int          *base; /* of each group: places of its entries here, less their places in A */
+  int          *base; /* of each group: what is added to a place in A to get the place here */
   int           entries;
 } CyclePart;
 
@@ -161,7 +161,10 @@ static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &par
   }
 }
 
-/* b of the coarser level = P^T (b - A x). The thread that needs an entry of it first has computed it */
+/*
+   b of the coarser level = P^T (b - A x). SmoothLevel() reads each entry in the thread that has written it; SolveCoarsest() begins
+   with a barrier
+*/
 static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
                                         const CyclePart &coarsepart)
 {
@@ -367,7 +370,7 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt *count, const Aggrega
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
-  if (levels > CYCLE_LEVELS) *why = "they are too many";
+  levels = PetscMin(levels, CYCLE_LEVELS);
   for (PetscInt l = 1; l < levels && !*why; l++) {
     const IDRSPolynomial *p = step[l].polynomial;
 

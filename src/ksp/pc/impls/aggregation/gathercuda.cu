@@ -43,7 +43,7 @@ PetscErrorCode AggregationGatherCreate_CUDA(Vec b, AggregationGather *newgather,
     PetscCall(PetscFree(rows));
     if (gather->halo) *newgather = gather;
     else {
-      *why = "a GPU has not enough memory";
+      *why = "a GPU has not enough memory, or the communicator has no more shares";
       PetscCall(PetscFree(gather));
     }
   }

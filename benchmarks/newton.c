@@ -6,7 +6,7 @@ older Jacobian. Prints Newton steps, set-ups of the preconditioner, iterations a
   -size 0.2          factor of f\n\
   -change 0.1        relative change of b from one system to the next, at most\n\
   -refactor k        new factors after a linear solve of more than k iterations, else old factors (default 0: see SNES)\n\
-The linear solver and the preconditioner are those of the options, also -snes_lag_preconditioner k.\n\n";
+Options select the linear solver and the preconditioner, for example -snes_lag_preconditioner k.\n\n";
 
 /*
    The equations have the structure of power flow in rectangular coordinates, (1 + x_i) (A x)_i = b_i. The right-hand side of load t

@@ -29,27 +29,13 @@ static const Path paths[] = {
   {"block with polynomials", "-pc_type poly -pc_poly_degree 6 -ksp_idrs_block",           COLUMNS},
 };
 
-/* The last part of an option is its value, if it has one */
-static PetscErrorCode ClearOptions(const char options[])
-{
-  char **words;
-  int    count;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscStrToArray(options, ' ', &count, &words));
-  for (int i = 0; i < count; i++) {
-    if (words[i][0] == '-') PetscCall(PetscOptionsClearValue(NULL, words[i]));
-  }
-  PetscCall(PetscStrToArrayDestroy(count, words));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TestPath(const Path *path, PetscInt points)
 {
   PetscReal *first = NULL;
   PetscInt   kept  = 0;
   Mat        A, B, X, Y;
   Vec        b, x, y;
+  KSP        ksp = NULL;
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, points, 0.5, LAYOUT_UNEVEN, &A, &b));
@@ -57,16 +43,18 @@ static PetscErrorCode TestPath(const Path *path, PetscInt points)
   PetscCall(VecDuplicate(b, &y));
   PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &Y));
-  PetscCall(PetscOptionsInsertString(NULL, path->options));
   for (PetscInt run = 0; run < SOLVERS * SOLVES; run++) {
-    static KSP       ksp;
     const PetscReal *norms;
     PetscInt         count;
     PetscBool        same;
 
     if (run % SOLVES == 0) {
+      PetscOptions database;
+
+      PetscCall(OptionsPush(path->options, &database));
       PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
       PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(OptionsPop(&database));
       PetscCall(KSPSetResidualHistory(ksp, NULL, PETSC_DECIDE, PETSC_TRUE));
     }
     if (path->columns) PetscCall(KSPMatSolve(ksp, B, run ? Y : X));
@@ -86,7 +74,6 @@ static PetscErrorCode TestPath(const Path *path, PetscInt points)
     if ((run + 1) % SOLVES == 0) PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(PetscFree(first));
-  PetscCall(ClearOptions(path->options));
   PetscCall(DestroyAll(&X, &Y, &B, &y, &x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -106,7 +93,7 @@ static PetscErrorCode TestBits(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -ksp_view names the preconditioner if its operations are not those of this library */
+/* -ksp_view names the preconditioner if the bits depend on operations of PETSc */
 static PetscErrorCode TestView(void)
 {
   const char *const pctypes[] = {PCNONE, PCPOLY, PCBJACOBI};

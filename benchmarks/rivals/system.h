@@ -214,20 +214,21 @@ static inline double SystemMedian(int count, double times[])
 static inline int SystemRun(int argc, char **argv, const System *system, const Rival *rival, double before)
 {
   const char *path = SystemOption(argc, argv, "-f", ""), *slash = strrchr(path, '/'), *status = "failed";
-  double      begin, middle, end, times[4] = {0, 0, 0, 0}, updates[SYSTEM_REPEAT], solves[SYSTEM_REPEAT], memory = 0, spent = 0;
-  double     *x = (double *)calloc((size_t)system->rows, sizeof(double)), residual = NAN;
-  int         count = 0, error, iterations = 0, converged = 0;
-  char        name[256];
+  double      begin, middle, end, first, setup, newtime = 0, solve = 0, updates[SYSTEM_REPEAT], solves[SYSTEM_REPEAT], memory = 0,
+                                           spent = 0;
+  double *x = (double *)calloc((size_t)system->rows, sizeof(double)), residual = NAN;
+  int     count = 0, error, iterations = 0, converged = 0;
+  char    name[256];
 
   snprintf(name, sizeof(name), "%.*s", (int)strcspn(slash ? slash + 1 : path, "."), slash ? slash + 1 : path);
   begin  = SystemTime();
   error  = rival->setup(rival->data);
   middle = SystemTime();
   if (!error) error = rival->solve(rival->data);
-  end      = SystemTime();
-  times[0] = end - begin;
-  times[1] = middle - begin;
-  while (!error && count < SYSTEM_REPEAT && (!count || (spent + times[0]) < 1e3 * SYSTEM_SECONDS)) {
+  end   = SystemTime();
+  first = end - begin;
+  setup = middle - begin;
+  while (!error && count < SYSTEM_REPEAT && (!count || spent + first < 1e3 * SYSTEM_SECONDS)) {
     error = rival->newvalues(rival->data);
     begin = SystemTime();
     if (!error) error = rival->update(rival->data);
@@ -240,8 +241,8 @@ static inline int SystemRun(int argc, char **argv, const System *system, const R
     count++;
   }
   if (count) {
-    times[2] = SystemMedian(count, updates);
-    times[3] = SystemMedian(count, solves);
+    newtime = SystemMedian(count, updates);
+    solve   = SystemMedian(count, solves);
   }
   memory = SystemMemory() - before;
   if (!error) error = x ? rival->finish(rival->data, x, &iterations, &converged) : 1;
@@ -257,8 +258,8 @@ static inline int SystemRun(int argc, char **argv, const System *system, const R
   }
   printf("rival=%s setting=%s system=%s rows=%d nonzeros=%d iterations=%d first=%.3f setup=%.3f new=%.3f solve=%.3f memory=%.0f "
          "residual=%.2e status=%s\n",
-         rival->name, rival->setting, name, system->rows, system->nonzeros, iterations, times[0], times[1], times[2], times[3],
-         memory, residual, status);
+         rival->name, rival->setting, name, system->rows, system->nonzeros, iterations, first, setup, newtime, solve, memory,
+         residual, status);
   fflush(stdout);
   free(x);
   return error;

@@ -471,7 +471,7 @@ static PetscErrorCode PCApplyRichardson_Aggregation(PC pc, Vec b, Vec x, Vec w, 
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Makes the kernel for the small levels, on several processes for those of the PC that each process has for level 0 */
+/* Makes the kernel for the small levels. On several processes the PC inside PCREDUNDANT makes it, and level 0 uses it */
 static PetscErrorCode PCAggregationSetUpCycle(PC pc)
 {
   PC_Aggregation         *aggregation = PCAggregationGet(pc);
@@ -479,7 +479,7 @@ static PetscErrorCode PCAggregationSetUpCycle(PC pc)
   const KSP               coarse      = ((PC_MG *)pc->data)->levels[0]->smoothd;
   PetscMPIInt             size;
   PetscBool               redundant, preonly, same = PETSC_FALSE;
-  KSP                     each;
+  KSP                     each = NULL;
   PC                      inner;
 
   PetscFunctionBegin;
@@ -501,7 +501,7 @@ static PetscErrorCode PCAggregationSetUpCycle(PC pc)
     own = &PCAggregationGet(inner)->small;
     if (own->levels < PCAggregationGet(inner)->count) own = NULL;
   }
-  PetscCall(PCAggregationConnectSmall_Private(pc, own, &aggregation->small));
+  PetscCall(PCAggregationConnectSmall_Private(pc, each, own, &aggregation->small));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -632,7 +632,7 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   finest level and single on coarse ones. If the matrix is on GPUs, the levels are made there; several processes need PETSc 3.26.
   On one GPU the matrix of a coarse level with more than 50 000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`,
   unless another preconditioner than `PCPOLY` or `-mg_levels_pc_poly_scaling` is set for the level, and the levels of at most
-  50 000 rows are visited in one kernel, as many as have vectors that fit in the shared memory of its blocks. On several processes
+  50 000 rows are visited in one kernel, if their vectors fit in the shared memory of its blocks. On several processes
   each of them visits the levels of at most 20 000 rows for all, with `PCREDUNDANT` and options that begin with
   `-mg_coarse_redundant_`; if GPUs map each other's memory, this kernel exchanges the right-hand side. `-ksp_view` shows it. If
   the type of cycle is not multiplicative, or a level has another smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the

@@ -111,7 +111,7 @@ typedef struct {
 PETSC_INTERN const AggregationCycleOps AggregationCycles_CUDA;
 PETSC_INTERN PetscErrorCode            PCAggregationBeginInverse_Private(PC, Mat, AggregationCoarsest *);
 PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, AggregationCoarsest *, AggregationSmall *);
-PETSC_INTERN PetscErrorCode            PCAggregationConnectSmall_Private(PC, const AggregationSmall *, AggregationSmall *);
+PETSC_INTERN PetscErrorCode            PCAggregationConnectSmall_Private(PC, KSP, const AggregationSmall *, AggregationSmall *);
 
 PETSC_INTERN PetscErrorCode PCAggregationSetInverse_Private(PC, AggregationCoarsest *);
 PETSC_INTERN PetscErrorCode PCAggregationIsPlain_Private(PC, PetscBool *);

@@ -207,20 +207,15 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coars
 
 /*
    PCAggregationConnectSmall_Private - Uses the kernel of `own` for level 0, if all processes can. `own`: the small levels of the PC
-   inside PCREDUNDANT, or NULL
+   of the solver `each` inside PCREDUNDANT; both may be NULL
 */
-PetscErrorCode PCAggregationConnectSmall_Private(PC pc, const AggregationSmall *own, AggregationSmall *small)
+PetscErrorCode PCAggregationConnectSmall_Private(PC pc, KSP each, const AggregationSmall *own, AggregationSmall *small)
 {
-  const PC_MG_Levels *level = ((PC_MG *)pc->data)->levels[0];
-  const char         *why   = NULL;
-  PetscInt            steps = 0;
-  KSP                 each;
-  PC                  redundant;
+  const char *why   = NULL;
+  PetscInt    steps = 0;
 
   PetscFunctionBegin;
   if (own && own->cycle) {
-    PetscCall(KSPGetPC(level->smoothd, &redundant));
-    PetscCall(PCRedundantGetKSP(redundant, &each));
     PetscCall(SolverGetSteps(each, &steps));
     if (each->rtol > 0.0 || each->abstol > 0.0 || !each->guess_zero) steps = 0;
   }
@@ -231,7 +226,7 @@ PetscErrorCode PCAggregationConnectSmall_Private(PC pc, const AggregationSmall *
   }
   IDRSCallAllreduce(MPI_IN_PLACE, &steps, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)pc));
   if (!steps && !why) why = "another process does not use its kernel";
-  if (!why && !small->gather) PetscCall((*AggregationCycles_CUDA.gather)(level->b, &small->gather, &why));
+  if (!why && !small->gather) PetscCall((*AggregationCycles_CUDA.gather)(((PC_MG *)pc->data)->levels[0]->b, &small->gather, &why));
   if (why) PetscCall(PetscInfo(pc, "Level 0 is not in one kernel on all processes: %s\n", why));
   small->cycle  = why ? NULL : own->cycle;
   small->levels = 1;

@@ -35,7 +35,7 @@ typedef struct {
   unsigned int *column; /* of each entry: the address of its entry of x; NULL if the matrix is not in the shared memory */
   PetscScalar  *a;
   int          *base; /* of each group: what is added to a place in A to get the place here */
-  int           entries;
+  int           rows, entries;
 } CyclePart;
 
 struct _n_AggregationCycle {
@@ -68,7 +68,7 @@ static __device__ __forceinline__ int NumberOf(const CycleLevel &level, int row)
   return (group << level.shift) + (row & ((1 << level.shift) - 1));
 }
 
-/* The row with number i in this block; at least n if there is none */
+/* The row with number i in this block. If a group has no rows, its first number gives at least n */
 static __device__ __forceinline__ int RowOf(const CycleLevel &level, int i)
 {
   const int group = (i >> level.shift) * (int)gridDim.x + (int)blockIdx.x;
@@ -137,22 +137,16 @@ static __device__ __forceinline__ PetscScalar RowProduct(const CycleLevel &level
 /* x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) */
 static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &part, bool zero)
 {
-  const int rows = level.groups << level.shift;
-
-  for (int i = threadIdx.x; i < rows; i += CYCLE_THREADS) {
-    if (RowOf(level, i) >= level.A.n) break;
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS)
     part.v[0][i] = part.inverse[i] * (zero ? part.b[i] : part.b[i] - RowProduct(level, part, i, part.x));
-  }
   IDRSClusterBarrier();
   for (int j = 0; j < level.steps; j++) {
     const PetscScalar *const last  = part.v[j % 2];
     PetscScalar *const       other = part.v[(j + 1) % 2]; /* v_{j-2}, then v_j */
 
-    for (int i = threadIdx.x; i < rows; i += CYCLE_THREADS) {
-      PetscScalar next;
+    for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
+      PetscScalar next = level.gamma[j] * (part.inverse[i] * RowProduct(level, part, i, last) - level.theta[j] * last[i]);
 
-      if (RowOf(level, i) >= level.A.n) break;
-      next = level.gamma[j] * (part.inverse[i] * RowProduct(level, part, i, last) - level.theta[j] * last[i]);
       if (j) next -= level.mu[j] * other[i];
       if (j + 1 < level.steps) other[i] = next;
       else part.x[i] = zero ? next : part.x[i] + next;
@@ -168,16 +162,12 @@ static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &par
 static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
                                         const CyclePart &coarsepart)
 {
-  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
-    if (RowOf(level, i) >= level.A.n) break;
-    part.v[0][i] = part.b[i] - RowProduct(level, part, i, part.x);
-  }
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) part.v[0][i] = part.b[i] - RowProduct(level, part, i, part.x);
   IDRSClusterBarrier();
-  for (int i = threadIdx.x; i < coarse.groups << coarse.shift; i += CYCLE_THREADS) {
+  for (int i = threadIdx.x; i < coarsepart.rows; i += CYCLE_THREADS) {
     const int   c   = RowOf(coarse, i);
     PetscScalar sum = 0.0;
 
-    if (c >= coarse.A.n) break;
     for (int k = __ldg(level.next.start + c), end = __ldg(level.next.start + c + 1); k < end; k++)
       sum += LoadAddress(AddressOf(level, part.v[0], __ldg(level.next.rows + k)));
     coarsepart.b[i] = sum;
@@ -188,8 +178,8 @@ static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart
 static __device__ void ProlongCorrection(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
                                          const CyclePart &coarsepart)
 {
-  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
-    const int row = RowOf(level, i), c = row < level.A.n ? __ldg(level.next.of + row) : -1;
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
+    const int c = __ldg(level.next.of + RowOf(level, i));
 
     if (c >= 0) part.x[i] += LoadAddress(AddressOf(coarse, coarsepart.x, c));
   }
@@ -204,11 +194,10 @@ static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleL
   IDRSClusterBarrier();
   for (int row = threadIdx.x; row < n; row += CYCLE_THREADS) b[row] = LoadAddress(AddressOf(level, part.b, row));
   __syncthreads();
-  for (int i = threadIdx.x / IDRS_WARP; i < level.groups << level.shift; i += CYCLE_THREADS / IDRS_WARP) {
+  for (int i = threadIdx.x / IDRS_WARP; i < part.rows; i += CYCLE_THREADS / IDRS_WARP) {
     const int   row = RowOf(level, i);
     PetscScalar sum = 0.0;
 
-    if (row >= n) break;
 #pragma unroll 4
     for (int j = lane; j < n; j += IDRS_WARP) sum += IDRSLoadConstant(transposed + j + (size_t)row * n) * b[j];
     sum = IDRSWarpSum<IDRS_WARP>(sum);
@@ -217,7 +206,7 @@ static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleL
   IDRSClusterBarrier();
 }
 
-/* Sets the arrays of each level in the shared memory, which has matrices as long as there is room, those of coarse levels first */
+/* Sets the rows of this block, and the places of all arrays in the shared memory. Matrices of coarse levels get the room first */
 static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePart parts[], char *memory, size_t fixed,
                                   size_t shared)
 {
@@ -233,14 +222,18 @@ static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePar
     part.inverse = part.v[1] + rows;
     part.range   = (int2 *)(part.inverse + rows);
     part.base    = (int *)(part.range + rows);
-    part.entries = 0;
+    part.rows = part.entries = 0;
 #pragma unroll 4
-    for (int g = 0; g < (threadIdx.x ? level.groups : 0); g++) {
+    for (int g = 0; g < level.groups; g++) {
       const int first = min(RowOf(level, g << level.shift), (int)level.A.n), end = min(first + (1 << level.shift), (int)level.A.n);
-      const int begin = (int)__ldg(level.A.i + first);
 
-      part.base[g] = part.entries - begin;
-      part.entries += (int)__ldg(level.A.i + end) - begin;
+      part.rows += end - first;
+      if (threadIdx.x) { /* level 0 has no matrix */
+        const int begin = (int)__ldg(level.A.i + first);
+
+        part.base[g] = part.entries - begin;
+        part.entries += (int)__ldg(level.A.i + end) - begin;
+      }
     }
   }
   __syncthreads();
@@ -259,14 +252,10 @@ static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePar
 
 static __device__ void LoadPart(const CycleLevel &level, const CyclePart &part)
 {
-  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
-    const int row = RowOf(level, i);
-    int       begin, end, base;
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
+    const int row = RowOf(level, i), begin = (int)__ldg(level.A.i + row), end = (int)__ldg(level.A.i + row + 1);
+    const int base = part.a ? part.base[i >> level.shift] : 0;
 
-    if (row >= level.A.n) break;
-    begin           = (int)__ldg(level.A.i + row);
-    end             = (int)__ldg(level.A.i + row + 1);
-    base            = part.a ? part.base[i >> level.shift] : 0;
     part.range[i]   = make_int2(begin + base, end + base);
     part.inverse[i] = IDRSLoadConstant(level.inverse + row);
 #pragma unroll 4
@@ -281,10 +270,9 @@ static __device__ void LoadPart(const CycleLevel &level, const CyclePart &part)
 static __device__ void LoadRightSide(const CycleLevel &level, const CyclePart &part, const CycleExchange &exchange,
                                      const PetscScalar *b)
 {
-  for (int i = threadIdx.x; i < level.groups << level.shift; i += CYCLE_THREADS) {
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
     const PetscInt row = RowOf(level, i);
 
-    if (row >= level.A.n) break;
     if (row >= exchange.first && row < exchange.first + exchange.n) part.b[i] = b[row - exchange.first];
     else IDRSGather<1>(exchange.others, &row, part.b + i);
   }
@@ -338,7 +326,7 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
     if (left[l] == 0) break;
     zero = false;
   }
-  for (int i = threadIdx.x; i < levels[top].groups << levels[top].shift; i += CYCLE_THREADS) {
+  for (int i = threadIdx.x; i < parts[top].rows; i += CYCLE_THREADS) {
     const int row = RowOf(levels[top], i);
 
     if (row >= exchange.first && row < last) x[row - exchange.first] = parts[top].x[i];

@@ -464,7 +464,7 @@ static PetscErrorCode AggregatesProduct_CUDA(Mat A, Mat P, PetscReal factor, Mat
   PetscCall(IDRSRowsGetBlocks(A, &from[0], &from[1], NULL));
   if (reuse == MAT_REUSE_MATRIX) PetscCall(IDRSRowsGetBlocks(*coarse, &to[0], &to[1], NULL));
   for (int b = 0; b < (from[1] ? 2 : 1); b++) {
-    const PetscBool large = (PetscBool)(!from[1] && aggregates->count > AGGREGATION_KERNEL);
+    const PetscBool large = (PetscBool)(!from[1] && aggregates->count > AGGREGATION_SMALL);
     AggregatesBlock block = {{}, b ? aggregates->ghost : aggregates->of, b ? aggregates->outerentries : aggregates->entries};
 
     PetscCall(AggregatesGetCSR_CUDA(from[b], &block.A));

@@ -26,10 +26,11 @@ static const char *const AggregatesKinds[]      = {[AGGREGATES_BOXES] = "boxes o
 
 /* A level, and the step to the next coarser one */
 typedef struct {
-  Mat            A;    /* MATAIJ, or the type of the operator if its aggregates are made on the GPU */
-  Mat            copy; /* of A in the type of the operator, or A itself; NULL on the finest level */
-  Mat            P;
-  AggregatesKind kind;
+  Mat              A;    /* MATAIJ, or the type of the operator if its aggregates are made on the GPU */
+  Mat              copy; /* of A in the type of the operator, or A itself; NULL on the finest level */
+  Mat              P;
+  AggregatesKind   kind;
+  PetscObjectState smoother; /* state of the PC of the smoother after its set-up */
 } AggregationLevel;
 
 typedef struct {
@@ -420,10 +421,12 @@ static PetscErrorCode PCAggregationIsPlainFor(PC pc, Vec b, Vec x, PetscBool *pl
     if (place[k] != place[0]) *plain = PETSC_FALSE;
   }
   for (PetscInt l = 1; *plain && l < aggregation->count; l++) {
-    PC smoother;
+    PC               smoother;
+    PetscObjectState state;
 
     PetscCall(KSPGetPC(((const PC_MG *)pc->data)->levels[l]->smoothd, &smoother));
-    if (!smoother->setupcalled) *plain = PETSC_FALSE;
+    PetscCall(PetscObjectStateGet((PetscObject)smoother, &state));
+    if (!smoother->setupcalled || state != aggregation->level[aggregation->count - 1 - l].smoother) *plain = PETSC_FALSE;
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)r, VECMPICUDA, &several));
   if (several) { /* parts of some processes may be bound to the CPU, and PCMG multiplies more often */
@@ -529,6 +532,10 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
 #endif
   PetscCall((*aggregation->setup)(pc));
   PetscCall(PCAggregationIsPlain_Private(pc, &aggregation->plain));
+  for (PetscInt l = 1; l < aggregation->count; l++) {
+    PetscCall(KSPGetPC(((PC_MG *)pc->data)->levels[l]->smoothd, &inner));
+    PetscCall(PetscObjectStateGet((PetscObject)inner, &aggregation->level[aggregation->count - 1 - l].smoother));
+  }
   /* PCMGSetType() sets PCMG's function, or none */
   if (pc->ops->applyrichardson && pc->ops->applyrichardson != PCApplyRichardson_Aggregation) {
     aggregation->applyrichardson = pc->ops->applyrichardson;
@@ -630,9 +637,9 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
 
   The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`: half on the
   finest level and single on coarse ones. If the matrix is on GPUs, the levels are made there; several processes need PETSc 3.26.
-  On one GPU the matrix of a coarse level with more than 50 000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`,
+  On one GPU the matrix of a coarse level with more than 20 000 rows is a `MATSHELL`, which `MatConvert()` converts to `MATAIJ`,
   unless another preconditioner than `PCPOLY` or `-mg_levels_pc_poly_scaling` is set for the level, and the levels of at most
-  50 000 rows are visited in one kernel, if their vectors fit in the shared memory of its blocks. On several processes
+  20 000 rows are visited in one kernel, if their vectors fit in the shared memory of its blocks. On several processes
   each of them visits the levels of at most 20 000 rows for all, with `PCREDUNDANT` and options that begin with
   `-mg_coarse_redundant_`; if GPUs map each other's memory, this kernel exchanges the right-hand side. `-ksp_view` shows it. If
   the type of cycle is not multiplicative, or a level has another smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the

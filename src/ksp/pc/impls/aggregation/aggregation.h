@@ -9,8 +9,7 @@
 
 #define AGGREGATION_LEVELS   30
 #define AGGREGATION_COARSEST 600   /* rows of a level that needs no coarser one, and most rows of one that is inverted on a GPU */
-#define AGGREGATION_SMALL    20000 /* most rows of a level that every process has */
-#define AGGREGATION_KERNEL   50000 /* most rows of a level in the kernel for small levels */
+#define AGGREGATION_SMALL    20000 /* most rows of a level in the kernel for small levels, and of one that every process has */
 
 /* Rules for the aggregates of a level */
 typedef enum {

@@ -191,7 +191,7 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coars
 
     PetscCall(KSPGetOperators(levels[l]->smoothd, NULL, &step[l].A));
     PetscCall(MatGetSize(step[l].A, &N, NULL));
-    if (N > AGGREGATION_KERNEL) break;
+    if (N > AGGREGATION_SMALL) break;
     step[l].P      = levels[l]->interpolate;
     step[l].visits = l > 1 ? levels[l]->cycles : 1;
     PetscCall(KSPGetPC(levels[l]->smoothd, &poly));

@@ -466,6 +466,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
   PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
   pc->ops->applyBA = powers == &IDRSPowers_Stream && !poly->op.matching ? PCApplyBA_Poly : NULL;
+  PetscCall(PetscObjectStateIncrease((PetscObject)pc)); /* for those who keep its polynomial */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

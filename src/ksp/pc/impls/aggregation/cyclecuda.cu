@@ -28,14 +28,17 @@ typedef struct {
   int                place;         /* of the arrays of CyclePart in the shared memory, in bytes */
 } CycleLevel;
 
-/* The rows that a block has of a level */
+/*
+   The rows that a block has of a level: places of arrays in the shared memory, in bytes, see Shared()
+
+   range    the entries of each row
+   base     of each group: what is added to a place in A to get the place here
+   column   of each entry: the address of its entry of x
+   a        0 if the matrix is not in the shared memory
+*/
 typedef struct {
-  PetscScalar  *x, *b, *v[2], *inverse;
-  int2         *range;  /* of the entries of a row */
-  unsigned int *column; /* of each entry: the address of its entry of x; NULL if the matrix is not in the shared memory */
-  PetscScalar  *a;
-  int          *base; /* of each group: what is added to a place in A to get the place here */
-  int           rows, entries;
+  int x, b, v[2], inverse, range, base, column, a;
+  int rows, entries;
 } CyclePart;
 
 struct _n_AggregationCycle {
@@ -55,7 +58,16 @@ static size_t CycleBytes(const CycleLevel *level)
   return (rows * (5 * sizeof(PetscScalar) + sizeof(int2)) + level->groups * sizeof(int) + 15) / 16 * 16;
 }
 
-/* The place of a row: its block, and its number there */
+/* Returns an array in the shared memory. A pointer that is itself loaded would give slower loads, because it may point anywhere */
+template <typename T>
+static __device__ __forceinline__ T *Shared(int place)
+{
+  extern __shared__ __align__(16) char memory[];
+
+  return (T *)(memory + place);
+}
+
+/* The place of a row: its block, and its number there. The number of blocks is a power of 2 */
 static __device__ __forceinline__ int BlockOf(const CycleLevel &level, int row)
 {
   return (row >> level.shift) & (int)(gridDim.x - 1);
@@ -63,7 +75,7 @@ static __device__ __forceinline__ int BlockOf(const CycleLevel &level, int row)
 
 static __device__ __forceinline__ int NumberOf(const CycleLevel &level, int row)
 {
-  const int group = (row >> level.shift) / (int)gridDim.x;
+  const int group = (row >> level.shift) >> (__ffs((int)gridDim.x) - 1);
 
   return (group << level.shift) + (row & ((1 << level.shift) - 1));
 }
@@ -77,9 +89,9 @@ static __device__ __forceinline__ int RowOf(const CycleLevel &level, int i)
 }
 
 /* The address, in the shared memory of the cluster, of the entry of a vector with this row. The blocks have the same layout */
-static __device__ __forceinline__ unsigned int AddressOf(const CycleLevel &level, const PetscScalar *vector, int row)
+static __device__ __forceinline__ unsigned int AddressOf(const CycleLevel &level, int vector, int row)
 {
-  unsigned int address = (unsigned int)__cvta_generic_to_shared(vector + NumberOf(level, row));
+  unsigned int address = (unsigned int)__cvta_generic_to_shared(Shared<PetscScalar>(vector) + NumberOf(level, row));
 
   IDRS_CLUSTER_CODE("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(address) : "r"(BlockOf(level, row)));
   return address;
@@ -105,14 +117,17 @@ static __device__ __forceinline__ PetscScalar LoadAddress(unsigned int address)
 #endif
 }
 
-/* Returns the entry of A z in the row with number i. z is x or another vector of this level */
-static __device__ __forceinline__ PetscScalar RowProduct(const CycleLevel &level, const CyclePart &part, int i,
-                                                         const PetscScalar *z)
+/* Returns the entry of A z in the row with number i, for the matrix in the shared memory or not. z is x or another vector */
+template <bool SHARED>
+static __device__ __forceinline__ PetscScalar RowSum(const CycleLevel &level, const CyclePart &part, int i, int z)
 {
-  const int2         range = part.range[i];
-  const unsigned int shift = (unsigned int)((z - part.x) * (int)sizeof(PetscScalar));
-  PetscScalar        sum   = 0.0;
+  const int2                range  = Shared<int2>(part.range)[i];
+  const unsigned int *const column = Shared<unsigned int>(part.column);
+  const PetscScalar *const  a      = Shared<PetscScalar>(part.a);
+  const unsigned int        shift  = (unsigned int)(z - part.x);
+  PetscScalar               sum    = 0.0;
 
+#pragma unroll 1
   for (int p = range.x; p < range.y; p += AGGREGATES_ATONCE) {
     unsigned int address[AGGREGATES_ATONCE];
     PetscScalar  value[AGGREGATES_ATONCE];
@@ -121,8 +136,8 @@ static __device__ __forceinline__ PetscScalar RowProduct(const CycleLevel &level
     for (int l = 0; l < AGGREGATES_ATONCE; l++) {
       const int q = min(p + l, range.y - 1);
 
-      address[l] = part.a ? part.column[q] : AddressOf(level, part.x, (int)__ldg(level.A.j + q));
-      value[l]   = part.a ? part.a[q] : IDRSLoadConstant(level.A.a + q);
+      address[l] = SHARED ? column[q] : AddressOf(level, part.x, (int)__ldg(level.A.j + q));
+      value[l]   = SHARED ? a[q] : IDRSLoadConstant(level.A.a + q);
     }
 #pragma unroll
     for (int l = 0; l < AGGREGATES_ATONCE; l++) {
@@ -134,22 +149,30 @@ static __device__ __forceinline__ PetscScalar RowProduct(const CycleLevel &level
   return sum;
 }
 
+static __device__ __forceinline__ PetscScalar RowProduct(const CycleLevel &level, const CyclePart &part, int i, int z)
+{
+  return part.a ? RowSum<true>(level, part, i, z) : RowSum<false>(level, part, i, z);
+}
+
 /* x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) */
 static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &part, bool zero)
 {
+  const PetscScalar *const b = Shared<PetscScalar>(part.b), *const inverse = Shared<PetscScalar>(part.inverse);
+  PetscScalar *const x = Shared<PetscScalar>(part.x), *const v = Shared<PetscScalar>(part.v[0]);
+
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS)
-    part.v[0][i] = part.inverse[i] * (zero ? part.b[i] : part.b[i] - RowProduct(level, part, i, part.x));
+    v[i] = inverse[i] * (zero ? b[i] : b[i] - RowProduct(level, part, i, part.x));
   IDRSClusterBarrier();
   for (int j = 0; j < level.steps; j++) {
-    const PetscScalar *const last  = part.v[j % 2];
-    PetscScalar *const       other = part.v[(j + 1) % 2]; /* v_{j-2}, then v_j */
+    const PetscScalar *const last  = Shared<PetscScalar>(part.v[j % 2]);
+    PetscScalar *const       other = Shared<PetscScalar>(part.v[(j + 1) % 2]); /* v_{j-2}, then v_j */
 
     for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
-      PetscScalar next = level.gamma[j] * (part.inverse[i] * RowProduct(level, part, i, last) - level.theta[j] * last[i]);
+      PetscScalar next = level.gamma[j] * (inverse[i] * RowProduct(level, part, i, part.v[j % 2]) - level.theta[j] * last[i]);
 
       if (j) next -= level.mu[j] * other[i];
       if (j + 1 < level.steps) other[i] = next;
-      else part.x[i] = zero ? next : part.x[i] + next;
+      else x[i] = zero ? next : x[i] + next;
     }
     IDRSClusterBarrier();
   }
@@ -162,15 +185,29 @@ static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &par
 static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
                                         const CyclePart &coarsepart)
 {
-  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) part.v[0][i] = part.b[i] - RowProduct(level, part, i, part.x);
+  const PetscScalar *const b        = Shared<PetscScalar>(part.b);
+  PetscScalar *const       residual = Shared<PetscScalar>(part.v[0]);
+
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) residual[i] = b[i] - RowProduct(level, part, i, part.x);
   IDRSClusterBarrier();
   for (int i = threadIdx.x; i < coarsepart.rows; i += CYCLE_THREADS) {
-    const int   c   = RowOf(coarse, i);
+    const int   c = RowOf(coarse, i), end = __ldg(level.next.start + c + 1);
     PetscScalar sum = 0.0;
 
-    for (int k = __ldg(level.next.start + c), end = __ldg(level.next.start + c + 1); k < end; k++)
-      sum += LoadAddress(AddressOf(level, part.v[0], __ldg(level.next.rows + k)));
-    coarsepart.b[i] = sum;
+#pragma unroll 1
+    for (int k = __ldg(level.next.start + c); k < end; k += AGGREGATES_ATONCE) {
+      int row[AGGREGATES_ATONCE];
+
+#pragma unroll
+      for (int l = 0; l < AGGREGATES_ATONCE; l++) row[l] = __ldg(level.next.rows + min(k + l, end - 1));
+#pragma unroll
+      for (int l = 0; l < AGGREGATES_ATONCE; l++) {
+        const PetscScalar entry = LoadAddress(AddressOf(level, part.v[0], row[l]));
+
+        if (k + l < end) sum += entry;
+      }
+    }
+    Shared<PetscScalar>(coarsepart.b)[i] = sum;
   }
 }
 
@@ -181,15 +218,19 @@ static __device__ void ProlongCorrection(const CycleLevel &level, const CyclePar
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
     const int c = __ldg(level.next.of + RowOf(level, i));
 
-    if (c >= 0) part.x[i] += LoadAddress(AddressOf(coarse, coarsepart.x, c));
+    if (c >= 0) Shared<PetscScalar>(part.x)[i] += LoadAddress(AddressOf(coarse, coarsepart.x, c));
   }
   IDRSClusterBarrier();
 }
 
-/* x = A^{-1}b on the coarsest level, a warp for a row, whose entries are in a column of the transposed inverse */
-static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleLevel &level, const CyclePart &part, PetscScalar *b)
+/*
+   x = A^{-1}b on the coarsest level, a warp for a row, whose entries are in a column of the transposed inverse. All of b is in the
+   first bytes of the shared memory
+*/
+static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleLevel &level, const CyclePart &part)
 {
-  const int n = (int)level.A.n, lane = threadIdx.x % IDRS_WARP;
+  PetscScalar *const b = Shared<PetscScalar>(0);
+  const int          n = (int)level.A.n, lane = threadIdx.x % IDRS_WARP;
 
   IDRSClusterBarrier();
   for (int row = threadIdx.x; row < n; row += CYCLE_THREADS) b[row] = LoadAddress(AddressOf(level, part.b, row));
@@ -198,30 +239,29 @@ static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleL
     const int   row = RowOf(level, i);
     PetscScalar sum = 0.0;
 
-#pragma unroll 4
+#pragma unroll 8
     for (int j = lane; j < n; j += IDRS_WARP) sum += IDRSLoadConstant(transposed + j + (size_t)row * n) * b[j];
     sum = IDRSWarpSum<IDRS_WARP>(sum);
-    if (lane == 0) part.x[i] = sum;
+    if (lane == 0) Shared<PetscScalar>(part.x)[i] = sum;
   }
   IDRSClusterBarrier();
 }
 
 /* Sets the rows of this block, and the places of all arrays in the shared memory. Matrices of coarse levels get the room first */
-static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePart parts[], char *memory, size_t fixed,
-                                  size_t shared)
+static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePart parts[], size_t fixed, size_t shared)
 {
   if (threadIdx.x < count) {
     const CycleLevel &level = levels[threadIdx.x];
     CyclePart        &part  = parts[threadIdx.x];
-    const int         rows  = level.groups << level.shift;
+    const int         rows = level.groups << level.shift, bytes = rows * (int)sizeof(PetscScalar);
 
-    part.x       = (PetscScalar *)(memory + level.place);
-    part.b       = part.x + rows;
-    part.v[0]    = part.b + rows;
-    part.v[1]    = part.v[0] + rows;
-    part.inverse = part.v[1] + rows;
-    part.range   = (int2 *)(part.inverse + rows);
-    part.base    = (int *)(part.range + rows);
+    part.x       = level.place;
+    part.b       = part.x + bytes;
+    part.v[0]    = part.b + bytes;
+    part.v[1]    = part.v[0] + bytes;
+    part.inverse = part.v[1] + bytes;
+    part.range   = part.inverse + bytes;
+    part.base    = part.range + rows * (int)sizeof(int2);
     part.rows = part.entries = 0;
 #pragma unroll 4
     for (int g = 0; g < level.groups; g++) {
@@ -231,7 +271,7 @@ static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePar
       if (threadIdx.x) { /* level 0 has no matrix */
         const int begin = (int)__ldg(level.A.i + first);
 
-        part.base[g] = part.entries - begin;
+        Shared<int>(part.base)[g] = part.entries - begin;
         part.entries += (int)__ldg(level.A.i + end) - begin;
       }
     }
@@ -242,8 +282,8 @@ static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePar
       const size_t bytes = ((size_t)parts[l].entries * (sizeof(PetscScalar) + sizeof(unsigned int)) + 15) / 16 * 16;
       const bool   fits  = fixed + bytes <= shared;
 
-      parts[l].a      = fits ? (PetscScalar *)(memory + fixed) : NULL;
-      parts[l].column = (unsigned int *)(parts[l].a + parts[l].entries);
+      parts[l].a      = fits ? (int)fixed : 0;
+      parts[l].column = parts[l].a + parts[l].entries * (int)sizeof(PetscScalar);
       if (fits) fixed += bytes;
     }
   }
@@ -254,14 +294,14 @@ static __device__ void LoadPart(const CycleLevel &level, const CyclePart &part)
 {
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
     const int row = RowOf(level, i), begin = (int)__ldg(level.A.i + row), end = (int)__ldg(level.A.i + row + 1);
-    const int base = part.a ? part.base[i >> level.shift] : 0;
+    const int base = part.a ? Shared<int>(part.base)[i >> level.shift] : 0;
 
-    part.range[i]   = make_int2(begin + base, end + base);
-    part.inverse[i] = IDRSLoadConstant(level.inverse + row);
+    Shared<int2>(part.range)[i]          = make_int2(begin + base, end + base);
+    Shared<PetscScalar>(part.inverse)[i] = IDRSLoadConstant(level.inverse + row);
 #pragma unroll 4
     for (int p = begin; p < (part.a ? end : begin); p++) {
-      part.column[p + base] = AddressOf(level, part.x, (int)__ldg(level.A.j + p));
-      part.a[p + base]      = IDRSLoadConstant(level.A.a + p);
+      Shared<unsigned int>(part.column)[p + base] = AddressOf(level, part.x, (int)__ldg(level.A.j + p));
+      Shared<PetscScalar>(part.a)[p + base]       = IDRSLoadConstant(level.A.a + p);
     }
   }
 }
@@ -271,27 +311,26 @@ static __device__ void LoadRightSide(const CycleLevel &level, const CyclePart &p
                                      const PetscScalar *b)
 {
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
-    const PetscInt row = RowOf(level, i);
+    PetscScalar *const entry = Shared<PetscScalar>(part.b) + i;
+    const PetscInt     row   = RowOf(level, i);
 
-    if (row >= exchange.first && row < exchange.first + exchange.n) part.b[i] = b[row - exchange.first];
-    else IDRSGather<1>(exchange.others, &row, part.b + i);
+    if (row >= exchange.first && row < exchange.first + exchange.n) *entry = b[row - exchange.first];
+    else IDRSGather<1>(exchange.others, &row, entry);
   }
 }
 
-/* The first bytes of `memory`, up to the place of level 0, are for b of the coarsest level */
 static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
   CycleKernel(const CycleLevel *given, int count, IDRSCSR A, const PetscScalar *transposed, size_t fixed, size_t shared, int visits,
               CycleExchange exchange, const PetscScalar *b, PetscScalar *x)
 {
-  extern __shared__ PetscScalar memory[];
-  __shared__ CycleLevel         levels[CYCLE_LEVELS];
-  __shared__ CyclePart          parts[CYCLE_LEVELS];
+  __shared__ CycleLevel levels[CYCLE_LEVELS];
+  __shared__ CyclePart  parts[CYCLE_LEVELS];
 
   const int top  = count - 1;
   const int last = exchange.first + exchange.n;
   int       left[CYCLE_LEVELS]; /* visits of each level that have not ended */
   int       l    = top;
-  bool      zero = true;
+  bool      zero = true, down = true;
 
   for (size_t i = (size_t)blockIdx.x * CYCLE_THREADS + threadIdx.x; i < exchange.sends.items; i += gridDim.x * CYCLE_THREADS)
     IDRSSendEntry(exchange.sends, i, 0, b[exchange.sends.index[i]]);
@@ -300,36 +339,33 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
   __syncthreads();
   if (threadIdx.x == 0) levels[top].A = A;
   __syncthreads();
-  PlaceParts(levels, count, parts, (char *)memory, fixed, shared);
+  PlaceParts(levels, count, parts, fixed, shared);
   for (int k = 1; k < count; k++) LoadPart(levels[k], parts[k]);
   LoadRightSide(levels[top], parts[top], exchange, b);
   __syncthreads();
   left[top] = visits;
+  /* one call of each function, since the instructions of this kernel need much of the cache */
   for (;;) {
-    if (l) { /* down */
-      SmoothLevel(levels[l], parts[l], zero);
+    if (!down) ProlongCorrection(levels[l], parts[l], levels[l - 1], parts[l - 1]);
+    SmoothLevel(levels[l], parts[l], zero);
+    if (down) {
       RestrictResidual(levels[l], parts[l], levels[l - 1], parts[l - 1]);
       left[l - 1] = levels[l].visits;
       zero        = true;
-      l--;
-      continue;
-    }
-    SolveCoarsest(transposed, levels[0], parts[0], memory);
-    left[0] = 0;
-    /* up, until a level is visited again */
-    while (l < top && left[l] == 0) {
-      l++;
-      ProlongCorrection(levels[l], parts[l], levels[l - 1], parts[l - 1]);
-      SmoothLevel(levels[l], parts[l], false);
-      left[l]--;
-    }
-    if (left[l] == 0) break;
+      if (--l) continue;
+      SolveCoarsest(transposed, levels[0], parts[0]);
+      left[0] = 0;
+    } else left[l]--;
     zero = false;
+    down = left[l] > 0; /* the level is visited again */
+    if (down) continue;
+    if (l == top) break;
+    l++;
   }
   for (int i = threadIdx.x; i < parts[top].rows; i += CYCLE_THREADS) {
     const int row = RowOf(levels[top], i);
 
-    if (row >= exchange.first && row < last) x[row - exchange.first] = parts[top].x[i];
+    if (row >= exchange.first && row < last) x[row - exchange.first] = Shared<PetscScalar>(parts[top].x)[i];
   }
 }
 

@@ -232,17 +232,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS) ProlongKernel(IDRSOverlap
   }
 }
 
-/* y = P^T x. A thread adds up an aggregate in the order of its rows */
+/* y = P^T x */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   RestrictKernel(IDRSOverlap<true, true> overlap, AggregatesCUDA aggregates, const PetscScalar *x, PetscScalar *y)
 {
   overlap.Begin();
-  for (size_t c = IDRSFirstRow<1>(); c < aggregates.count; c += IDRSRowStride<1>()) {
-    PetscScalar sum = 0.0;
-
-    for (int k = aggregates.start[c]; k < aggregates.start[c + 1]; k++) sum += x[aggregates.rows[k]];
-    y[c] = sum;
-  }
+  for (size_t c = IDRSFirstRow<1>(); c < aggregates.count; c += IDRSRowStride<1>())
+    y[c] = AggregateSum(aggregates, (int)c, [=](int row) { return x[row]; });
 }
 
 /* y = z + P x, or P x if z is NULL. z may be y */

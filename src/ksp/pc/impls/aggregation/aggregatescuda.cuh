@@ -64,6 +64,27 @@ static inline unsigned int CountBlocks(size_t threads)
 
 #define AGGREGATES_ATONCE 8 /* entries of a row that a thread loads at a time */
 
+/* Returns the entry of P^T x for aggregate c, in the order of its rows. entry(row) is the entry of x */
+template <typename Entry>
+static __device__ __forceinline__ PetscScalar AggregateSum(const AggregatesCUDA &aggregates, int c, Entry &&entry)
+{
+  const int   end = aggregates.start[c + 1];
+  PetscScalar sum = 0.0;
+
+#pragma unroll 1
+  for (int k = aggregates.start[c]; k < end; k += AGGREGATES_ATONCE) {
+    PetscScalar x[AGGREGATES_ATONCE];
+
+#pragma unroll
+    for (int l = 0; l < AGGREGATES_ATONCE; l++) x[l] = entry(__ldg(aggregates.rows + min(k + l, end - 1)));
+#pragma unroll
+    for (int l = 0; l < AGGREGATES_ATONCE; l++) {
+      if (k + l < end) sum += x[l];
+    }
+  }
+  return sum;
+}
+
 /* Returns true if a row has an entry besides its diagonal entry that is not zero */
 static __device__ __forceinline__ bool RowIsCoupled(const IDRSCSR &A, size_t i)
 {

@@ -1,5 +1,5 @@
 /*
-   The visits of small levels in one kernel, by one thread block cluster, see cycle.c. Rows are dealt out to the blocks in groups.
+   The visits of small levels in one kernel, by one thread block cluster, see cycle.c. A block has consecutive rows of each level.
    The vectors of a level are in the shared memory of the blocks that have its rows, and so is its matrix if the memory is large
    enough. In a product the blocks load entries of vectors from each other.
 
@@ -14,7 +14,6 @@
 #define CYCLE_THREADS 1024
 #define CYCLE_STEPS   15
 #define CYCLE_LEVELS  12
-#define CYCLE_SHIFT   7 /* a group has at most 2^7 rows, so that many neighbours in a grid are in the same block */
 
 /* A level */
 typedef struct {
@@ -24,21 +23,22 @@ typedef struct {
   int                visits;  /* of the coarser level */
   int                steps;
   PetscScalar        gamma[CYCLE_STEPS], theta[CYCLE_STEPS], mu[CYCLE_STEPS];
-  int                shift, groups; /* a group has 2^shift rows, and a block up to `groups` groups */
-  int                place;         /* of the arrays of CyclePart in the shared memory, in bytes */
+  int                rows;       /* of a block; the last blocks have fewer or none */
+  unsigned int       reciprocal; /* row / rows is the upper half of row times this number */
+  int                place;      /* of the arrays of CyclePart in the shared memory, in bytes */
 } CycleLevel;
 
 /*
    The rows that a block has of a level: places of arrays in the shared memory, in bytes, see Shared()
 
    range    the entries of each row
-   base     of each group: what is added to a place in A to get the place here
    column   of each entry: the address of its entry of x
    a        0 if the matrix is not in the shared memory
 */
 typedef struct {
-  int x, b, v[2], inverse, range, base, column, a;
-  int rows, entries;
+  int x, b, v[2], inverse, range, column, a;
+  int first, rows;    /* its rows */
+  int begin, entries; /* its entries in A */
 } CyclePart;
 
 struct _n_AggregationCycle {
@@ -50,14 +50,6 @@ struct _n_AggregationCycle {
   PetscLogDouble flops;          /* of a visit */
 };
 
-/* Bytes of shared memory for the arrays of a level */
-static size_t CycleBytes(const CycleLevel *level)
-{
-  const size_t rows = (size_t)level->groups << level->shift;
-
-  return (rows * (5 * sizeof(PetscScalar) + sizeof(int2)) + level->groups * sizeof(int) + 15) / 16 * 16;
-}
-
 /* Returns an array in the shared memory. A pointer that is itself loaded would give slower loads, because it may point anywhere */
 template <typename T>
 static __device__ __forceinline__ T *Shared(int place)
@@ -67,25 +59,15 @@ static __device__ __forceinline__ T *Shared(int place)
   return (T *)(memory + place);
 }
 
-/* The place of a row: its block, and its number there. The number of blocks is a power of 2 */
+/* The place of a row: its block, and its number there */
 static __device__ __forceinline__ int BlockOf(const CycleLevel &level, int row)
 {
-  return (row >> level.shift) & (int)(gridDim.x - 1);
+  return (int)__umulhi((unsigned int)row, level.reciprocal);
 }
 
 static __device__ __forceinline__ int NumberOf(const CycleLevel &level, int row)
 {
-  const int group = (row >> level.shift) >> (__ffs((int)gridDim.x) - 1);
-
-  return (group << level.shift) + (row & ((1 << level.shift) - 1));
-}
-
-/* The row with number i in this block. If a group has no rows, its first number gives at least n */
-static __device__ __forceinline__ int RowOf(const CycleLevel &level, int i)
-{
-  const int group = (i >> level.shift) * (int)gridDim.x + (int)blockIdx.x;
-
-  return (group << level.shift) + (i & ((1 << level.shift) - 1));
+  return row - BlockOf(level, row) * level.rows;
 }
 
 /* The address, in the shared memory of the cluster, of the entry of a vector with this row. The blocks have the same layout */
@@ -162,7 +144,7 @@ static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &par
 
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS)
     v[i] = inverse[i] * (zero ? b[i] : b[i] - RowProduct(level, part, i, part.x));
-  IDRSClusterBarrier();
+  IDRSClusterBarrierOwn();
   for (int j = 0; j < level.steps; j++) {
     const PetscScalar *const last  = Shared<PetscScalar>(part.v[j % 2]);
     PetscScalar *const       other = Shared<PetscScalar>(part.v[(j + 1) % 2]); /* v_{j-2}, then v_j */
@@ -174,7 +156,7 @@ static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &par
       if (j + 1 < level.steps) other[i] = next;
       else x[i] = zero ? next : x[i] + next;
     }
-    IDRSClusterBarrier();
+    IDRSClusterBarrierOwn();
   }
 }
 
@@ -189,25 +171,10 @@ static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart
   PetscScalar *const       residual = Shared<PetscScalar>(part.v[0]);
 
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) residual[i] = b[i] - RowProduct(level, part, i, part.x);
-  IDRSClusterBarrier();
+  IDRSClusterBarrierOwn();
   for (int i = threadIdx.x; i < coarsepart.rows; i += CYCLE_THREADS) {
-    const int   c = RowOf(coarse, i), end = __ldg(level.next.start + c + 1);
-    PetscScalar sum = 0.0;
-
-#pragma unroll 1
-    for (int k = __ldg(level.next.start + c); k < end; k += AGGREGATES_ATONCE) {
-      int row[AGGREGATES_ATONCE];
-
-#pragma unroll
-      for (int l = 0; l < AGGREGATES_ATONCE; l++) row[l] = __ldg(level.next.rows + min(k + l, end - 1));
-#pragma unroll
-      for (int l = 0; l < AGGREGATES_ATONCE; l++) {
-        const PetscScalar entry = LoadAddress(AddressOf(level, part.v[0], row[l]));
-
-        if (k + l < end) sum += entry;
-      }
-    }
-    Shared<PetscScalar>(coarsepart.b)[i] = sum;
+    Shared<PetscScalar>(coarsepart.b)[i] = AggregateSum(level.next, coarsepart.first + i,
+                                                        [&](int row) { return LoadAddress(AddressOf(level, part.v[0], row)); });
   }
 }
 
@@ -216,11 +183,11 @@ static __device__ void ProlongCorrection(const CycleLevel &level, const CyclePar
                                          const CyclePart &coarsepart)
 {
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
-    const int c = __ldg(level.next.of + RowOf(level, i));
+    const int c = __ldg(level.next.of + part.first + i);
 
     if (c >= 0) Shared<PetscScalar>(part.x)[i] += LoadAddress(AddressOf(coarse, coarsepart.x, c));
   }
-  IDRSClusterBarrier();
+  IDRSClusterBarrierOwn();
 }
 
 /*
@@ -232,11 +199,11 @@ static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleL
   PetscScalar *const b = Shared<PetscScalar>(0);
   const int          n = (int)level.A.n, lane = threadIdx.x % IDRS_WARP;
 
-  IDRSClusterBarrier();
+  IDRSClusterBarrierOwn();
   for (int row = threadIdx.x; row < n; row += CYCLE_THREADS) b[row] = LoadAddress(AddressOf(level, part.b, row));
   __syncthreads();
   for (int i = threadIdx.x / IDRS_WARP; i < part.rows; i += CYCLE_THREADS / IDRS_WARP) {
-    const int   row = RowOf(level, i);
+    const int   row = part.first + i;
     PetscScalar sum = 0.0;
 
 #pragma unroll 8
@@ -244,7 +211,7 @@ static __device__ void SolveCoarsest(const PetscScalar *transposed, const CycleL
     sum = IDRSWarpSum<IDRS_WARP>(sum);
     if (lane == 0) Shared<PetscScalar>(part.x)[i] = sum;
   }
-  IDRSClusterBarrier();
+  IDRSClusterBarrierOwn();
 }
 
 /* Sets the rows of this block, and the places of all arrays in the shared memory. Matrices of coarse levels get the room first */
@@ -253,7 +220,7 @@ static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePar
   if (threadIdx.x < count) {
     const CycleLevel &level = levels[threadIdx.x];
     CyclePart        &part  = parts[threadIdx.x];
-    const int         rows = level.groups << level.shift, bytes = rows * (int)sizeof(PetscScalar);
+    const int         n = (int)level.A.n, bytes = level.rows * (int)sizeof(PetscScalar);
 
     part.x       = level.place;
     part.b       = part.x + bytes;
@@ -261,20 +228,10 @@ static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePar
     part.v[1]    = part.v[0] + bytes;
     part.inverse = part.v[1] + bytes;
     part.range   = part.inverse + bytes;
-    part.base    = part.range + rows * (int)sizeof(int2);
-    part.rows = part.entries = 0;
-#pragma unroll 4
-    for (int g = 0; g < level.groups; g++) {
-      const int first = min(RowOf(level, g << level.shift), (int)level.A.n), end = min(first + (1 << level.shift), (int)level.A.n);
-
-      part.rows += end - first;
-      if (threadIdx.x) { /* level 0 has no matrix */
-        const int begin = (int)__ldg(level.A.i + first);
-
-        Shared<int>(part.base)[g] = part.entries - begin;
-        part.entries += (int)__ldg(level.A.i + end) - begin;
-      }
-    }
+    part.first   = min((int)blockIdx.x * level.rows, n);
+    part.rows    = min(level.rows, n - part.first);
+    part.begin   = threadIdx.x ? (int)__ldg(level.A.i + part.first) : 0; /* level 0 has no matrix */
+    part.entries = threadIdx.x ? (int)__ldg(level.A.i + part.first + part.rows) - part.begin : 0;
   }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -290,19 +247,21 @@ static __device__ void PlaceParts(const CycleLevel levels[], int count, CyclePar
   __syncthreads();
 }
 
+/* Loads D^{-1} and the entries of A */
 static __device__ void LoadPart(const CycleLevel &level, const CyclePart &part)
 {
-  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
-    const int row = RowOf(level, i), begin = (int)__ldg(level.A.i + row), end = (int)__ldg(level.A.i + row + 1);
-    const int base = part.a ? Shared<int>(part.base)[i >> level.shift] : 0;
+  const int base = part.a ? part.begin : 0;
 
-    Shared<int2>(part.range)[i]          = make_int2(begin + base, end + base);
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
+    const int row = part.first + i;
+
+    Shared<int2>(part.range)[i]          = make_int2((int)__ldg(level.A.i + row) - base, (int)__ldg(level.A.i + row + 1) - base);
     Shared<PetscScalar>(part.inverse)[i] = IDRSLoadConstant(level.inverse + row);
-#pragma unroll 4
-    for (int p = begin; p < (part.a ? end : begin); p++) {
-      Shared<unsigned int>(part.column)[p + base] = AddressOf(level, part.x, (int)__ldg(level.A.j + p));
-      Shared<PetscScalar>(part.a)[p + base]       = IDRSLoadConstant(level.A.a + p);
-    }
+  }
+#pragma unroll 8
+  for (int p = threadIdx.x; p < (part.a ? part.entries : 0); p += CYCLE_THREADS) {
+    Shared<unsigned int>(part.column)[p] = AddressOf(level, part.x, (int)__ldg(level.A.j + part.begin + p));
+    Shared<PetscScalar>(part.a)[p]       = IDRSLoadConstant(level.A.a + part.begin + p);
   }
 }
 
@@ -312,7 +271,7 @@ static __device__ void LoadRightSide(const CycleLevel &level, const CyclePart &p
 {
   for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
     PetscScalar *const entry = Shared<PetscScalar>(part.b) + i;
-    const PetscInt     row   = RowOf(level, i);
+    const PetscInt     row   = part.first + i;
 
     if (row >= exchange.first && row < exchange.first + exchange.n) *entry = b[row - exchange.first];
     else IDRSGather<1>(exchange.others, &row, entry);
@@ -363,7 +322,7 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
     l++;
   }
   for (int i = threadIdx.x; i < parts[top].rows; i += CYCLE_THREADS) {
-    const int row = RowOf(levels[top], i);
+    const int row = parts[top].first + i;
 
     if (row >= exchange.first && row < last) x[row - exchange.first] = Shared<PetscScalar>(parts[top].x)[i];
   }
@@ -372,13 +331,10 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
 /* Deals out the rows of a level to the blocks, and places its arrays behind the first *bytes of the shared memory */
 static void CyclePlaceLevel(CycleLevel *level, int blocks, size_t *bytes)
 {
-  int groups;
-
-  while (level->shift < CYCLE_SHIFT && level->A.n > blocks << (level->shift + 1)) level->shift++;
-  groups        = (int)((level->A.n - 1) >> level->shift) + 1;
-  level->groups = (groups + blocks - 1) / blocks;
-  level->place  = (int)*bytes;
-  *bytes += CycleBytes(level);
+  level->rows       = PetscMax((int)((level->A.n + blocks - 1) / blocks), 2);
+  level->reciprocal = (unsigned int)((((unsigned long long)1 << 32) + level->rows - 1) / level->rows); /* n rows < 2^32 */
+  level->place      = (int)*bytes;
+  *bytes += (level->rows * (5 * sizeof(PetscScalar) + sizeof(int2)) + 15) / 16 * 16;
 }
 
 /* step[0] is not used */

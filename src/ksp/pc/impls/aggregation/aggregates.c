@@ -1,6 +1,6 @@
 /*
    Aggregates of the rows of a matrix of type MATSEQAIJ: boxes of a grid, if all entries are between neighbours of a structured grid
-   whose rows have the order of its points, else pairs of pairs of pairs.
+   whose rows have the order of its points, else pairs of pairs, or pairs of these.
 
    Reference for pairs: Y. Notay, An aggregation-based algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010). Here the
    pairs of a pass are found by handshakes, which can be made at the same time for all rows
@@ -186,16 +186,23 @@ static PetscErrorCode CouplingsCreate(Mat A, Mat *S)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* `most`: the largest strengths of the two rows of a coupling */
+static PetscBool PairIsStrong(PetscReal strength, PetscReal most, PetscReal othermost)
+{
+  return (PetscBool)(strength > 0.0 && strength >= AGGREGATES_STRONG * PetscMax(most, othermost));
+}
+
 /*
    Joins rows to pairs: in each round each free row points to the free row with the strongest coupling, and two that point to each
-   other become a pair. A row that stays free joins the pair with the strongest coupling. of[i] is the number of the aggregate
+   other become a pair. A row that stays free joins the pair with the strongest coupling. of[i] is the number of the aggregate.
+   "few": rows with strong couplings have few of them on average
 */
-static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
+static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count, PetscBool *few)
 {
   Mat        S;
   IDRSRows   s;
   PetscReal *most;
-  PetscInt  *to, n;
+  PetscInt  *to, n, couplings = 0, coupled = 0;
   PetscBool  joined = PETSC_TRUE;
 
   PetscFunctionBegin;
@@ -208,6 +215,14 @@ static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
     of[i] = -1;
     for (PetscInt k = s.i[i]; k < s.i[i + 1]; k++) most[i] = PetscMax(most[i], PetscRealPart(s.a[k]));
   }
+  for (PetscInt i = 0; i < n; i++) {
+    PetscInt strong = 0;
+
+    for (PetscInt k = s.i[i]; k < s.i[i + 1]; k++) strong += PairIsStrong(PetscRealPart(s.a[k]), most[i], most[s.j[k]]);
+    couplings += strong;
+    coupled += strong > 0;
+  }
+  *few = (PetscBool)(couplings / AGGREGATES_FEW < coupled);
   for (PetscInt round = 0; round < AGGREGATES_ROUNDS && joined; round++) {
     joined = PETSC_FALSE;
     for (PetscInt i = 0; i < n; i++) {
@@ -218,7 +233,7 @@ static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
         const PetscInt  j     = s.j[k];
         const PetscReal value = PetscRealPart(s.a[k]);
 
-        if (of[j] < 0 && value > best && value >= AGGREGATES_STRONG * PetscMax(most[i], most[j])) {
+        if (of[j] < 0 && value > best && PairIsStrong(value, most[i], most[j])) {
           best  = value;
           to[i] = j;
         }
@@ -280,24 +295,28 @@ static PetscErrorCode AggregatesGetProlongation(MPI_Comm comm, PetscInt n, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes aggregates of up to 8 rows, or some more, in passes that join pairs of aggregates */
+/* Makes aggregates of up to 8 rows, 4 if rows have few strong couplings, or some more, in passes that join pairs of aggregates */
 static PetscErrorCode AggregatesFromPairs(Mat A, const IDRSRows *rows, Aggregates *aggregates)
 {
   Aggregates pass = {.kind = AGGREGATES_PAIRS};
   Mat        P, fine = A, coarse;
   PetscInt  *number, m, n = rows->n;
+  int        passes = AGGREGATES_PASSES;
 
   PetscFunctionBegin;
   aggregates->kind = AGGREGATES_PAIRS;
   PetscCall(PetscMalloc2(n, &pass.of, n, &number));
   for (PetscInt i = 0; i < n; i++) aggregates->of[i] = RowIsCoupled(rows, i) ? i : -1;
   PetscCall(PetscObjectReference((PetscObject)fine));
-  for (int p = 0; p < AGGREGATES_PASSES; p++) {
-    PetscCall(PairsFind(fine, pass.of, &pass.count));
+  for (int p = 0; p < passes; p++) {
+    PetscBool few = PETSC_FALSE;
+
+    PetscCall(PairsFind(fine, pass.of, &pass.count, &few));
+    if (!p && few) passes = AGGREGATES_PASSES_FEW;
     for (PetscInt i = 0; i < n; i++) {
       if (aggregates->of[i] >= 0) aggregates->of[i] = pass.of[aggregates->of[i]];
     }
-    if (p + 1 < AGGREGATES_PASSES) {
+    if (p + 1 < passes) {
       PetscCall(MatGetLocalSize(fine, &m, NULL));
       PetscCall(AggregatesGetProlongation(PETSC_COMM_SELF, m, &pass, &P));
       PetscCall(MatPtAP(fine, P, MAT_INITIAL_MATRIX, 1.0, &coarse));

@@ -55,9 +55,14 @@ PETSC_INTERN void      GridSetBoxes_Private(Grid *);
 /* A coupling is strong if it is at least this part of the strongest one of its row, and for boxes of its direction */
 #define AGGREGATES_STRONG 0.25
 
-/* Passes that join pairs, and rounds of handshakes in a pass */
-#define AGGREGATES_PASSES 3
-#define AGGREGATES_ROUNDS 12
+/*
+   Passes that join pairs, and rounds of handshakes in a pass. If rows have few strong couplings on average, as in two dimensions or
+   with stretched cells, three passes would join 8 rows of a line, whose errors a smoother does not reduce
+*/
+#define AGGREGATES_PASSES     3
+#define AGGREGATES_PASSES_FEW 2
+#define AGGREGATES_FEW        5
+#define AGGREGATES_ROUNDS     12
 
 /* The inverse of the coarsest matrix on a GPU, and the transposed inverse that it has computed last, or NULL */
 typedef struct _n_AggregationInverse *AggregationInverse;

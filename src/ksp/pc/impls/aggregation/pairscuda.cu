@@ -155,13 +155,35 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PairsBeginKernel(Coupling
   }
 }
 
+static __device__ __forceinline__ bool PairIsStrong(float strength, float most, float othermost)
+{
+  return strength > 0.0f && strength >= (float)AGGREGATES_STRONG * fmaxf(most, othermost);
+}
+
+/* counts[0] = number of strong couplings, counts[1] = number of rows that have some */
+static __global__ void __launch_bounds__(IDRS_THREADS) PairsCountKernel(Couplings S, const float *most, int *counts)
+{
+  __shared__ int sums[2];
+
+  if (threadIdx.x < 2) sums[threadIdx.x] = 0;
+  __syncthreads();
+  for (size_t row = IDRSFirstRow<1>(); row < S.A.n; row += IDRSRowStride<1>()) {
+    int strong = 0;
+
+    ForCouplings(S, row, [&](int j, float s) { strong += PairIsStrong(s, most[row], most[j]); });
+    if (strong) atomicAdd(&sums[0], strong);
+    if (strong) atomicAdd(&sums[1], 1);
+  }
+  __syncthreads();
+  if (threadIdx.x < 2) atomicAdd(counts + threadIdx.x, sums[threadIdx.x]);
+}
+
 /* Each free row points to the free row with the strongest coupling */
 static __global__ void __launch_bounds__(IDRS_THREADS) PairsPointKernel(Couplings S, const float *most, const int *of, int *to)
 {
   for (size_t row = IDRSFirstRow<1>(); row < S.A.n; row += IDRSRowStride<1>())
-    to[row] = of[row] >= 0 ? -1 : StrongestRow(S, row, [&](int j, float s) {
-      return of[j] < 0 && s >= (float)AGGREGATES_STRONG * fmaxf(most[row], most[j]);
-    });
+    to[row] = of[row] >= 0 ? -1
+                           : StrongestRow(S, row, [&](int j, float s) { return of[j] < 0 && PairIsStrong(s, most[row], most[j]); });
 }
 
 /* Two rows that point to each other become a pair */
@@ -197,21 +219,23 @@ static __global__ void __launch_bounds__(IDRS_THREADS) NumberKernel(int n, const
 }
 
 /* Joins rows to pairs, see PairsFind() of the host */
-static PetscErrorCode PairsFind(const IDRSCSR *A, size_t nonzeros, int *of, int *count, cudaStream_t stream)
+static PetscErrorCode PairsFind(const IDRSCSR *A, size_t nonzeros, int *of, int *count, bool *few, cudaStream_t stream)
 {
   const unsigned int blocks = CountBlocks(A->n);
   Couplings          S;
   float             *most;
-  int               *to, *first;
+  int               *to, *first, *counts, strong[2];
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(CouplingsCreate(A, nonzeros, &S, stream));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2, &counts));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &most));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &to));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, A->n + 1, &first));
   PairsBeginKernel<<<blocks, IDRS_THREADS, 0, stream>>>(S, most, of);
+  PairsCountKernel<<<blocks, IDRS_THREADS, 0, stream>>>(S, most, counts);
   for (int round = 0; round < AGGREGATES_ROUNDS; round++) {
     PairsPointKernel<<<blocks, IDRS_THREADS, 0, stream>>>(S, most, of, to);
     PairsJoinKernel<<<blocks, IDRS_THREADS, 0, stream>>>((int)A->n, to, of);
@@ -222,6 +246,9 @@ static PetscErrorCode PairsFind(const IDRSCSR *A, size_t nonzeros, int *of, int 
   NumberKernel<<<blocks, IDRS_THREADS, 0, stream>>>((int)A->n, to, first, of);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(CopyToHost(1, first + A->n, count, stream));
+  PetscCall(CopyToHost(2, counts, strong, stream));
+  *few = strong[0] < AGGREGATES_FEW * (long long)strong[1];
+  PetscCall(PetscDeviceFree(dctx, counts));
   PetscCall(PetscDeviceFree(dctx, first));
   PetscCall(PetscDeviceFree(dctx, to));
   PetscCall(PetscDeviceFree(dctx, most));
@@ -243,12 +270,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS) UsedKernel(int n, const i
   }
 }
 
-/* AggregatesFromPairs_CUDA - Makes aggregates of up to 8 rows, or some more, in passes that join pairs of aggregates */
+/* AggregatesFromPairs_CUDA - Makes aggregates in passes that join pairs of aggregates, see AggregatesFromPairs() of the host */
 PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *A, size_t nonzeros, AggregatesCUDA *aggregates, cudaStream_t stream,
                                         const char *why[])
 {
   AggregatesCUDA     pass;
   int                count     = 0; /* of the aggregates of a pass */
+  int                passes    = AGGREGATES_PASSES;
   AggregatesMatrix   coarse[2] = {};
   AggregatesBlock    block;
   IDRSCSR            fine = *A;
@@ -259,22 +287,25 @@ PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *A, size_t nonzeros, Aggre
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   CoupledKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>(*A, aggregates->of);
   PetscCallCUDA(cudaGetLastError());
-  for (int p = 0; p < AGGREGATES_PASSES && !*why; p++) {
+  for (int p = 0; p < passes && !*why; p++) {
+    bool few = false;
+
     pass   = {};
     pass.n = (int)fine.n;
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, fine.n, &pass.of));
-    PetscCall(PairsFind(&fine, nonzeros, pass.of, &pass.count, stream));
+    PetscCall(PairsFind(&fine, nonzeros, pass.of, &pass.count, &few, stream));
+    if (!p && few) passes = AGGREGATES_PASSES_FEW;
     count = pass.count;
     NumberKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, pass.of, aggregates->of);
     PetscCallCUDA(cudaGetLastError());
-    if (p + 1 < AGGREGATES_PASSES) {
+    if (p + 1 < passes) {
       PetscCall(AggregatesGetRows_CUDA(&fine, &pass, stream, why));
       block = {fine, pass.of, pass.entries};
       if (!*why) PetscCall(AggregatesMultiply_CUDA(&block, &pass, 1.0, &coarse[p % 2], stream));
     }
     PetscCall(AggregatesReset_CUDA(&pass));
     if (p > 0) PetscCall(AggregatesMatrixReset_CUDA(&coarse[(p - 1) % 2]));
-    if (p + 1 < AGGREGATES_PASSES && !*why) {
+    if (p + 1 < passes && !*why) {
       fine     = {coarse[p % 2].i, coarse[p % 2].j, coarse[p % 2].a, (PetscInt)count};
       nonzeros = coarse[p % 2].nonzeros;
     }

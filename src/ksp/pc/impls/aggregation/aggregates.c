@@ -136,7 +136,7 @@ static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid,
 
 /*
    Computes the strengths of couplings: the symmetric part of -D^{-1/2} A D^{-1/2}, D = |diag(A)|, rows multiplied by the sign of
-   their diagonal entry, in single precision. Positive ones attract. Equal ones are told apart by the parity of a row, so that pairs
+   their diagonal entry, with few digits. Positive ones attract. Equal ones are told apart by the parity of a row, so that pairs
    form a pattern
 */
 static PetscErrorCode CouplingsCreate(Mat A, Mat *S)
@@ -172,13 +172,15 @@ static PetscErrorCode CouplingsCreate(Mat A, Mat *S)
   PetscCall(MatSeqAIJGetArray(*S, &values));
   for (PetscInt i = 0; i < n; i++) {
     for (PetscInt k = rows.i[i]; k < rows.i[i + 1]; k++) {
-      const PetscInt  distance = PetscAbsInt(rows.j[k] - i);
-      const PetscReal s        = PetscRealPart(values[k]);
+      const PetscInt distance = PetscAbsInt(rows.j[k] - i);
+      int            exponent;
+      const double   s = frexp(PetscRealPart(values[k]), &exponent);
 
       values[k] = 0.0;
       if (distance && s > 0.0)
-        values[k] = (float)(s * (1.0 + 1e-3 * ((PetscMin(i, rows.j[k]) / distance % 2 ? 0.0 : 1.0) +
-                                               0.4 / (1.0 + PetscLog2Real(distance)))));
+        values[k] = (float)(ldexp(rint(AGGREGATES_PARTS * s), exponent) *
+                            (1.0 +
+                             1e-3 * ((PetscMin(i, rows.j[k]) / distance % 2 ? 0.0 : 1.0) + 0.4 / (1.0 + PetscLog2Real(distance)))));
     }
   }
   PetscCall(MatSeqAIJRestoreArray(*S, &values));

@@ -56,6 +56,12 @@ PETSC_INTERN void      GridSetBoxes_Private(Grid *);
 #define AGGREGATES_STRONG 0.25
 
 /*
+   The mantissa of a strength is rounded to 2, 3 or 4 of these parts. Otherwise, where couplings grow along a line of cells, each row
+   would point to the next one, and a round would find one pair. No fraction of small numbers is where two roundings meet
+*/
+#define AGGREGATES_PARTS 4.1
+
+/*
    Passes that join pairs, and rounds of handshakes in a pass. If rows have few strong couplings on average, as in two dimensions or
    with stretched cells, three passes would join 8 rows of a line, whose errors a smoother does not reduce
 */

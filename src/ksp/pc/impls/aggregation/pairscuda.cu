@@ -35,6 +35,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) CouplingScaleKernel(IDRSC
 static __device__ __forceinline__ float GetStrength(const IDRSCSR &A, const PetscReal *left, int i, IDRSMatIndex p, bool *lacks)
 {
   const int j = (int)A.j[p], distance = abs(j - i);
+  int       exponent;
   PetscReal s = left[i] * PetscAbsReal(left[j]) * PetscRealPart(A.a[p]);
 
   *lacks = distance != 0;
@@ -47,7 +48,9 @@ static __device__ __forceinline__ float GetStrength(const IDRSCSR &A, const Pets
     }
   }
   if (!distance || !(s > 0.0)) return 0.0f;
-  return (float)(s * (1.0 + 1e-3 * ((min(i, j) / distance % 2 ? 0.0 : 1.0) + 0.4 / (1.0 + log2((double)distance)))));
+  s = (PetscReal)frexp((double)s, &exponent);
+  return (float)(ldexp(rint(AGGREGATES_PARTS * (double)s), exponent) *
+                 (1.0 + 1e-3 * ((min(i, j) / distance % 2 ? 0.0 : 1.0) + 0.4 / (1.0 + log2((double)distance)))));
 }
 
 /* Computes strengths, and counts the places of each row that A lacks; in the second pass, fills these */

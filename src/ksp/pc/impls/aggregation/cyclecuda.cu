@@ -24,7 +24,6 @@ typedef struct {
   int                steps;
   PetscScalar        gamma[CYCLE_STEPS], theta[CYCLE_STEPS], mu[CYCLE_STEPS];
   int                rows;       /* of a block; the last blocks have fewer or none */
-  int                split;      /* a row has 2^split lanes in a product */
   unsigned int       reciprocal; /* row / rows is the upper half of row times this number */
   int                place;      /* of the arrays of CyclePart in the shared memory, in bytes */
 } CycleLevel;
@@ -100,25 +99,24 @@ static __device__ __forceinline__ PetscScalar LoadAddress(unsigned int address)
 #endif
 }
 
-/* Returns the sum of a lane for the entry of A z in the row with number i, for the matrix in the shared memory or not */
+/* Returns the entry of A z in the row with number i, for the matrix in the shared memory or not. z is x or another vector */
 template <bool SHARED>
-static __device__ __forceinline__ PetscScalar LaneSum(const CycleLevel &level, const CyclePart &part, int i, int z)
+static __device__ __forceinline__ PetscScalar RowSum(const CycleLevel &level, const CyclePart &part, int i, int z)
 {
   const int2                range  = Shared<int2>(part.range)[i];
   const unsigned int *const column = Shared<unsigned int>(part.column);
   const PetscScalar *const  a      = Shared<PetscScalar>(part.a);
   const unsigned int        shift  = (unsigned int)(z - part.x);
-  const int                 lanes  = 1 << level.split;
   PetscScalar               sum    = 0.0;
 
 #pragma unroll 1
-  for (int p = range.x + (int)(threadIdx.x & (lanes - 1)); p < range.y; p += AGGREGATES_ATONCE * lanes) {
+  for (int p = range.x; p < range.y; p += AGGREGATES_ATONCE) {
     unsigned int address[AGGREGATES_ATONCE];
     PetscScalar  value[AGGREGATES_ATONCE];
 
 #pragma unroll
     for (int l = 0; l < AGGREGATES_ATONCE; l++) {
-      const int q = min(p + l * lanes, range.y - 1);
+      const int q = min(p + l, range.y - 1);
 
       address[l] = SHARED ? column[q] : AddressOf(level, part.x, (int)__ldg(level.A.j + q));
       value[l]   = SHARED ? a[q] : IDRSLoadConstant(level.A.a + q);
@@ -127,26 +125,15 @@ static __device__ __forceinline__ PetscScalar LaneSum(const CycleLevel &level, c
     for (int l = 0; l < AGGREGATES_ATONCE; l++) {
       const PetscScalar entry = LoadAddress(address[l] + shift);
 
-      if (p + l * lanes < range.y) sum += value[l] * entry;
+      if (p + l < range.y) sum += value[l] * entry;
     }
   }
   return sum;
 }
 
-/* Calls use(i, (A z)_i) for each row of this block, in the first of its lanes. z is x or another vector */
-template <typename Use>
-static __device__ __forceinline__ void ForProducts(const CycleLevel &level, const CyclePart &part, int z, Use &&use)
+static __device__ __forceinline__ PetscScalar RowProduct(const CycleLevel &level, const CyclePart &part, int i, int z)
 {
-  const int split = level.split, lane = threadIdx.x % IDRS_WARP;
-
-  for (int first = (int)threadIdx.x / IDRS_WARP * (IDRS_WARP >> split); first < part.rows; first += CYCLE_THREADS >> split) {
-    const int   i   = first + (lane >> split);
-    PetscScalar sum = 0.0;
-
-    if (i < part.rows) sum = part.a ? LaneSum<true>(level, part, i, z) : LaneSum<false>(level, part, i, z);
-    for (int offset = (1 << split) / 2; offset > 0; offset /= 2) sum += IDRSShuffle(sum, lane ^ offset);
-    if (i < part.rows && (lane & ((1 << split) - 1)) == 0) use(i, sum);
-  }
+  return part.a ? RowSum<true>(level, part, i, z) : RowSum<false>(level, part, i, z);
 }
 
 /* x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) */
@@ -155,39 +142,40 @@ static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &par
   const PetscScalar *const b = Shared<PetscScalar>(part.b), *const inverse = Shared<PetscScalar>(part.inverse);
   PetscScalar *const x = Shared<PetscScalar>(part.x), *const v = Shared<PetscScalar>(part.v[0]);
 
-  if (zero) {
-    for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) v[i] = inverse[i] * b[i];
-  } else ForProducts(level, part, part.x, [&](int i, PetscScalar Ax) { v[i] = inverse[i] * (b[i] - Ax); });
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS)
+    v[i] = inverse[i] * (zero ? b[i] : b[i] - RowProduct(level, part, i, part.x));
   IDRSClusterBarrierOwn();
   for (int j = 0; j < level.steps; j++) {
     const PetscScalar *const last  = Shared<PetscScalar>(part.v[j % 2]);
     PetscScalar *const       other = Shared<PetscScalar>(part.v[(j + 1) % 2]); /* v_{j-2}, then v_j */
 
-    ForProducts(level, part, part.v[j % 2], [&](int i, PetscScalar Av) {
-      PetscScalar next = level.gamma[j] * (inverse[i] * Av - level.theta[j] * last[i]);
+    for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) {
+      PetscScalar next = level.gamma[j] * (inverse[i] * RowProduct(level, part, i, part.v[j % 2]) - level.theta[j] * last[i]);
 
       if (j) next -= level.mu[j] * other[i];
       if (j + 1 < level.steps) other[i] = next;
       else x[i] = zero ? next : x[i] + next;
-    });
+    }
     IDRSClusterBarrierOwn();
   }
 }
 
-/* b of the coarser level = P^T (b - A x), for rows of the same block. SolveCoarsest() begins with a barrier of all blocks */
+/*
+   b of the coarser level = P^T (b - A x). SmoothLevel() reads each entry in the thread that has written it; SolveCoarsest() begins
+   with a barrier
+*/
 static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
                                         const CyclePart &coarsepart)
 {
   const PetscScalar *const b        = Shared<PetscScalar>(part.b);
   PetscScalar *const       residual = Shared<PetscScalar>(part.v[0]);
 
-  ForProducts(level, part, part.x, [&](int i, PetscScalar Ax) { residual[i] = b[i] - Ax; });
+  for (int i = threadIdx.x; i < part.rows; i += CYCLE_THREADS) residual[i] = b[i] - RowProduct(level, part, i, part.x);
   IDRSClusterBarrierOwn();
   for (int i = threadIdx.x; i < coarsepart.rows; i += CYCLE_THREADS) {
     Shared<PetscScalar>(coarsepart.b)[i] = AggregateSum(level.next, coarsepart.first + i,
                                                         [&](int row) { return LoadAddress(AddressOf(level, part.v[0], row)); });
   }
-  __syncthreads();
 }
 
 /* x = x + P x of the coarser level */
@@ -340,19 +328,13 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
   }
 }
 
-/*
-   Deals out the rows of a level to the blocks, and places its arrays behind the first *bytes of the shared memory. If rows have many
-   entries, and there are more threads than rows, several lanes share a row
-*/
-static void CyclePlaceLevel(CycleLevel *level, PetscLogDouble nonzeros, int blocks, size_t *bytes)
+/* Deals out the rows of a level to the blocks, and places its arrays behind the first *bytes of the shared memory */
+static void CyclePlaceLevel(CycleLevel *level, int blocks, size_t *bytes)
 {
   level->rows       = PetscMax((int)((level->A.n + blocks - 1) / blocks), 2);
   level->reciprocal = (unsigned int)((((unsigned long long)1 << 32) + level->rows - 1) / level->rows); /* n rows < 2^32 */
   level->place      = (int)*bytes;
   *bytes += (level->rows * (5 * sizeof(PetscScalar) + sizeof(int2)) + 15) / 16 * 16;
-  while ((level->rows << (level->split + 1)) <= CYCLE_THREADS && (2 << level->split) <= IDRS_WARP &&
-         nonzeros >= (PetscLogDouble)level->A.n * (AGGREGATES_ATONCE << level->split))
-    level->split++;
 }
 
 /* step[0] is not used */
@@ -364,7 +346,6 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt *count, const Aggrega
   PetscInt           n, levels = *count;
   size_t             shared = 0, bytes, more;
   int                clusters, blocks = 0;
-  PetscLogDouble     nonzeros;
   cudaStream_t       stream;
   PetscDeviceContext dctx;
 
@@ -387,12 +368,11 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt *count, const Aggrega
   PetscCall(MatGetSize(transposed, &n, NULL));
   bytes        = (n * sizeof(PetscScalar) + 15) / 16 * 16;
   level[0].A.n = n;
-  CyclePlaceLevel(level, 0.0, blocks, &bytes);
+  CyclePlaceLevel(level, blocks, &bytes);
   for (PetscInt l = 1; l < levels; l++) {
     PetscCall(AggregatesGetCSR_CUDA(step[l].A, &level[l].A));
-    PetscCall(IDRSGetNonzeros(step[l].A, &nonzeros));
     more = bytes;
-    CyclePlaceLevel(level + l, nonzeros, blocks, &more);
+    CyclePlaceLevel(level + l, blocks, &more);
     if (more > shared) levels = l;
     else bytes = more;
   }
@@ -408,6 +388,7 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt *count, const Aggrega
   cycle->shared = shared;
   for (PetscInt l = 1; l < levels; l++) {
     const IDRSPowers *powers = &step[l].polynomial->powers;
+    PetscLogDouble    nonzeros;
     AggregatesCUDA   *next;
 
     PetscCall(IDRSGetNonzeros(step[l].A, &nonzeros));

@@ -759,8 +759,8 @@ static PetscErrorCode PrintRank(Advice *advice)
   PetscCall(MatGetSize(advice->A, &n, NULL));
   PetscCall(PetscPrintf(advice->comm, "rank\t%d\tstructural rank: %" PetscInt_FMT " of %" PetscInt_FMT " rows%s\n", rank < n, rank,
                         n,
-                        rank < n ? ". The matrix is singular, whatever the values of its nonzeros are: no run can be expected to "
-                                   "converge. Check the model, see docs/troubleshooting.md"
+                        rank < n ? ". The matrix is singular for all values of its nonzeros, and most right-hand sides have no "
+                                   "solution. Check the model, see docs/troubleshooting.md"
                                  : ""));
   PetscFunctionReturn(0);
 }
@@ -819,8 +819,8 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
   if (*usable) {
     PetscCallMPI(MPI_Comm_size(advice->comm, &size));
     PetscCall(PreconditionersExtra(advice, extra, sizeof(extra)));
-    PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%s\n", heading,
-                          size, (double)advice->limit, (double)advice->total, count, extra));
+    PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; about %.4g s per solve, no new run after %.4g s\t%d\t%s\n",
+                          heading, size, (double)advice->limit, (double)advice->total, count, extra));
     if (first) PetscCall(PrintRank(advice));
     PetscCall(AttemptBegin());
     ierr = SecondRead(advice);

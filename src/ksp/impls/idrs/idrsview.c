@@ -268,8 +268,8 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
       KSPIDRSPrint("  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name);
     }
     PetscCall(KSPIDRSCountReductions_Private(ksp, &reductions));
-    KSPIDRSPrint("  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT
-                 " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
+    KSPIDRSPrint("  last solve: %" PetscInt_FMT " matvecs outside of the preconditioner, %" PetscInt_FMT
+                 " reductions, %" PetscInt_FMT " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
                  counts->matvecs, reductions, counts->updates, counts->verifications, counts->restarts);
     PetscCall(KSPIDRSViewBits_Private(ksp, viewer, info.device));
     if (info.device) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));

@@ -222,8 +222,8 @@ static PetscErrorCode PCAggregationSetRedundant(PC pc)
 }
 
 /*
-   Sets what LU does with a pivot of the size of rounding errors, as in the last row of a singular matrix: the pivot is replaced by a
-   large one, so the unknown is about zero, and its equation is not used
+   Sets what LU does with a pivot of the size of rounding errors, as in the last row of a singular matrix: it is replaced by a large
+   one, so the unknown is about zero, and its equation is not used
 */
 static PetscErrorCode PCAggregationSetPivots(Mat A, PC lu)
 {

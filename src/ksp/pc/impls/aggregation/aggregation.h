@@ -56,8 +56,8 @@ PETSC_INTERN void      GridSetBoxes_Private(Grid *);
 #define AGGREGATES_STRONG 0.25
 
 /*
-   The mantissa of a strength is rounded to 2, 3 or 4 of these parts. Otherwise, where couplings grow along a line of cells, each row
-   would point to the next one, and a round would find one pair. No fraction of small numbers is where two roundings meet
+   The mantissa of a strength is rounded to 2, 3 or 4 of these parts. Otherwise, where couplings grow along a line of cells, each
+   row would point to the next one, and a round would find one pair. Roundings do not meet at fractions of small numbers
 */
 #define AGGREGATES_PARTS 4.1
 

@@ -665,8 +665,8 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   one unknown for each aggregate of rows, and its matrix has sums of entries, so a set-up takes less time than with smoothed
   aggregation. If all entries of the matrix are between neighbours of a structured grid, and the rows have the order of its
   points, the aggregates are boxes of two points in each direction in which the couplings are strong. Otherwise rows are joined to
-  pairs by the strength of their couplings, and pairs to pairs of pairs; once more if rows have at least five strong couplings on
-  average. Rows without couplings are in no aggregate.
+  pairs by the strength of their couplings, twice, or three times if rows have five strong ones on average. Rows without couplings
+  are in no aggregate.
 
   Coarse matrices are divided by 1.6 for boxes and by 1.5 for pairs, because corrections that are constant in aggregates are too
   small. The smoother is one step of `KSPRICHARDSON` with `PCPOLY`.

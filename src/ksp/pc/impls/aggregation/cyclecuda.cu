@@ -160,10 +160,7 @@ static __device__ void SmoothLevel(const CycleLevel &level, const CyclePart &par
   }
 }
 
-/*
-   b of the coarser level = P^T (b - A x). SmoothLevel() reads each entry in the thread that has written it; SolveCoarsest() begins
-   with a barrier
-*/
+/* b of the coarser level = P^T (b - A x). SmoothLevel() reads it in the same threads, and SolveCoarsest() after a barrier */
 static __device__ void RestrictResidual(const CycleLevel &level, const CyclePart &part, const CycleLevel &coarse,
                                         const CyclePart &coarsepart)
 {

@@ -299,14 +299,14 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
   else if (N > AGGREGATION_DIRECT) {
     PetscCall(PCSetType(inner, PCPOLY));
     PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
-  } else if (own || aggregation->count == 1 || !inner->setupcalled) {
-    PetscCall(PCSetType(inner, size > 1 ? PCREDUNDANT : PCLU));
-    if (size > 1) {
-      PetscCall(PCRedundantGetKSP(inner, &coarse));
-      PetscCall(KSPGetPC(coarse, &inner));
+  } else {
+    if (own || aggregation->count == 1) {
+      PetscCall(PCSetType(inner, size > 1 ? PCREDUNDANT : PCLU));
+      if (size > 1) PetscCall(PCRedundantGetKSP(inner, &coarse));
+      if (size > 1) PetscCall(KSPGetPC(coarse, &inner));
       PetscCall(PCSetType(inner, PCLU));
     }
-    PetscCall(PCAggregationSetPivots(aggregation->level[aggregation->count - 1].A, inner));
+    PetscCall(PCAggregationSetPivots(aggregation->level[aggregation->count - 1].A, inner)); /* no effect on other types than LU */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

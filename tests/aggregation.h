@@ -26,6 +26,7 @@ typedef enum {
   STORED_ZEROS, /* couplings are stored zeros */
   SIGNS,        /* the same with diagonal entries of both signs */
   COLORS,       /* even rows first: the blocks of two processes have no couplings */
+  GROWING,      /* couplings grow along a line, whose points have another order */
   KINDS
 } Kind;
 static const char *const kinds[] = {"mesh Peclet number 0.5",
@@ -48,7 +49,8 @@ static const char *const kinds[] = {"mesh Peclet number 0.5",
                                     "diagonal",
                                     "stored zeros",
                                     "stored zeros, both signs",
-                                    "two colors"};
+                                    "two colors",
+                                    "growing couplings"};
 
 static inline PetscReal Conductivity(PetscInt p, PetscInt q)
 {
@@ -95,6 +97,12 @@ static inline PetscErrorCode SetNeighbors(Mat A, Kind kind, PetscInt row, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The row of a point on a line of n points, or the point of a row: five points at a time are turned round */
+static inline PetscInt Turned(PetscInt i, PetscInt n)
+{
+  return i / 5 * 5 + 4 < n ? i / 5 * 5 + 4 - i % 5 : i;
+}
+
 /* size: points in each direction of a grid, or rows, of which this process has `local` or PETSC_DECIDE */
 static inline PetscErrorCode KindCreateLocal(Kind kind, PetscInt size, PetscInt local, Mat *A)
 {
@@ -114,8 +122,11 @@ static inline PetscErrorCode KindCreateLocal(Kind kind, PetscInt size, PetscInt 
   PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
-    const PetscInt  at   = kind == COLORS ? (i < (n + 1) / 2 ? 2 * i : 2 * (i - (n + 1) / 2) + 1) : i; /* in the order of a line */
-    const PetscReal sign = kind == NEGATIVE ? -1.0 : 1.0;
+    const PetscInt  at      = kind == COLORS  ? (i < (n + 1) / 2 ? 2 * i : 2 * (i - (n + 1) / 2) + 1)
+                            : kind == GROWING ? Turned(i, n)
+                                              : i; /* in the order of a line */
+    const PetscReal grown   = kind == GROWING ? PetscExpReal(0.01 * (at - n / 2)) : 1.0;
+    const PetscReal sign    = kind == NEGATIVE ? -1.0 : 1.0;
     const PetscBool coupled = (PetscBool)(kind != DIAGONAL && !(kind == EMPTY && i % 3 == 1));
 
     if (grid) {
@@ -125,6 +136,7 @@ static inline PetscErrorCode KindCreateLocal(Kind kind, PetscInt size, PetscInt 
     PetscCall(MatSetValue(*A, i, i,
                           (kind == ARROW && !i ? 3.0 * n
                            : kind == RANDOM    ? 8.0
+                           : kind == GROWING   ? 1.0 + 2.0 * grown
                            : coupled           ? 2.1
                                                : 1.0) *
                             (kind == ZERO_DIAGONAL && i == n / 2 ? 0.0
@@ -137,10 +149,13 @@ static inline PetscErrorCode KindCreateLocal(Kind kind, PetscInt size, PetscInt 
       if (column != i) PetscCall(MatSetValue(*A, i, column, -1.0 + 0.2 * (j % 3), INSERT_VALUES));
     }
     for (PetscInt side = -1; side < 2 && coupled && kind != RANDOM; side += 2) {
-      const PetscInt neighbor = at + side, j = kind != COLORS ? neighbor : neighbor % 2 ? neighbor / 2 + (n + 1) / 2 : neighbor / 2;
+      const PetscInt neighbor = at + side, j = kind == GROWING ? Turned(neighbor, n)
+                                             : kind != COLORS  ? neighbor
+                                             : neighbor % 2    ? neighbor / 2 + (n + 1) / 2
+                                                               : neighbor / 2;
 
       if (neighbor < 0 || neighbor >= n || (kind == LOWER && side > 0)) continue;
-      PetscCall(MatSetValue(*A, i, j, kind == STORED_ZEROS || kind == SIGNS ? 0.0 : -sign, INSERT_VALUES));
+      PetscCall(MatSetValue(*A, i, j, kind == STORED_ZEROS || kind == SIGNS ? 0.0 : -sign * grown, INSERT_VALUES));
     }
     if (kind == ARROW && i) PetscCall(MatSetValue(*A, i, 0, -0.1, INSERT_VALUES));
     for (PetscInt j = 1; kind == ARROW && !i && j < n; j++) PetscCall(MatSetValue(*A, 0, j, -0.5, INSERT_VALUES));

@@ -52,13 +52,13 @@ static PetscErrorCode TestKinds(void)
                                                                              : cube   ? 12
                                                                              : grid   ? 40
                                                                                       : 1500;
-      PetscInt        levels, rows, its;
+      PetscInt        levels, rows, coarser, its;
       PetscBool       gpus;
       char            what[80];
       PetscErrorCode  ierr;
-      Mat             A;
+      Mat             A, coarse;
       Vec             b, x;
-      KSP             ksp;
+      KSP             ksp, second;
       PC              pc;
 
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT, kinds[kind], size));
@@ -81,6 +81,12 @@ static PetscErrorCode TestKinds(void)
         PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &gpus));
         if (kind <= EMPTY)
           PetscCall(ComplainIf((levels > 1) != (rows > (gpus ? 20000 : 600)), "%s: %" INT " levels", what, levels));
+        if (kind == GROWING && levels > 1) { /* each row has the strongest coupling to the next one */
+          PetscCall(PCMGGetSmoother(pc, levels - 2, &second));
+          PetscCall(KSPGetOperators(second, &coarse, NULL));
+          PetscCall(MatGetSize(coarse, &coarser, NULL));
+          PetscCall(ComplainIf(coarser > 0.4 * rows, "%s: %" INT " rows on the second level", what, coarser));
+        }
         PetscCall(CheckLevels(what, ksp));
         PetscCall(CheckAsOnHost(what, ksp, A));
       }

@@ -328,7 +328,7 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
 /* Deals out the rows of a level to the blocks, and places its arrays behind the first *bytes of the shared memory */
 static void CyclePlaceLevel(CycleLevel *level, int blocks, size_t *bytes)
 {
-  level->rows       = PetscMax((int)((level->A.n + blocks - 1) / blocks), 2);
+  level->rows       = 2 * (int)((level->A.n + 2 * blocks - 1) / (2 * blocks)); /* even: all arrays are aligned to 8 bytes */
   level->reciprocal = (unsigned int)((((unsigned long long)1 << 32) + level->rows - 1) / level->rows); /* n rows < 2^32 */
   level->place      = (int)*bytes;
   *bytes += (level->rows * (5 * sizeof(PetscScalar) + sizeof(int2)) + 15) / 16 * 16;

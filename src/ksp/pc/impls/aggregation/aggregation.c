@@ -19,7 +19,7 @@
 #define AGGREGATION_LONG    16   /* degree of PCPOLY on a larger coarsest level */
 #define AGGREGATION_LARGEST 0.9  /* part of the rows of a level that the next one has at most */
 #define AGGREGATION_DEGREE  4    /* of the smoother PCPOLY */
-#define AGGREGATION_PIVOT   1e4  /* smaller pivots of LU, in units of rounding errors, are those of a singular matrix */
+#define AGGREGATION_PIVOT   1e4  /* a pivot of LU counts as zero if it is smaller than this number of rounding errors */
 #define AGGREGATION_STEPS   2    /* of KSPRICHARDSON with levels that every process has */
 
 static const PetscReal   AggregatesCorrection[] = {[AGGREGATES_BOXES] = 1.6, [AGGREGATES_PAIRS] = 1.5};
@@ -227,29 +227,20 @@ static PetscErrorCode PCAggregationSetRedundant(PC pc)
 */
 static PetscErrorCode PCAggregationSetPivots(Mat A, PC lu)
 {
-  const PetscScalar *largest;
-  PetscReal          range[2] = {0.0, 0.0}; /* 1 / least of the largest entries of rows; the largest of all */
-  PetscInt           n;
-  Vec                rows;
+  PetscReal largest, reciprocal; /* of the largest entries of rows: the largest, and 1 / least */
+  Vec       rows;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, NULL, &rows));
   PetscCall(MatGetRowMaxAbs(A, rows, NULL));
-  PetscCall(VecGetLocalSize(rows, &n));
-  PetscCall(VecGetArrayRead(rows, &largest));
-  for (PetscInt i = 0; i < n; i++) {
-    const PetscReal value = PetscAbsScalar(largest[i]);
-
-    if (value > 0.0) range[0] = PetscMax(range[0], 1.0 / value);
-    range[1] = PetscMax(range[1], value);
-  }
-  PetscCall(VecRestoreArrayRead(rows, &largest));
+  PetscCall(VecNorm(rows, NORM_INFINITY, &largest));
+  PetscCall(VecReciprocal(rows)); /* rows of zeros keep 0 */
+  PetscCall(VecNorm(rows, NORM_INFINITY, &reciprocal));
   PetscCall(VecDestroy(&rows));
-  IDRSCallAllreduce(MPI_IN_PLACE, range, 2, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
   PetscCall(PCFactorSetShiftType(lu, MAT_SHIFT_INBLOCKS));
-  if (range[0] > 0.0 && PetscIsNormalReal(range[0]) && PetscIsNormalReal(range[1])) {
-    PetscCall(PCFactorSetZeroPivot(lu, AGGREGATION_PIVOT * PETSC_MACHINE_EPSILON / range[0]));
-    PetscCall(PCFactorSetShiftAmount(lu, range[1]));
+  if (reciprocal > 0.0 && PetscIsNormalReal(reciprocal) && PetscIsNormalReal(largest)) {
+    PetscCall(PCFactorSetZeroPivot(lu, AGGREGATION_PIVOT * PETSC_MACHINE_EPSILON / reciprocal));
+    PetscCall(PCFactorSetShiftAmount(lu, largest));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -301,9 +292,11 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
     PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
   } else {
     if (own || aggregation->count == 1) {
-      PetscCall(PCSetType(inner, size > 1 ? PCREDUNDANT : PCLU));
-      if (size > 1) PetscCall(PCRedundantGetKSP(inner, &coarse));
-      if (size > 1) PetscCall(KSPGetPC(coarse, &inner));
+      if (size > 1) {
+        PetscCall(PCSetType(inner, PCREDUNDANT));
+        PetscCall(PCRedundantGetKSP(inner, &coarse));
+        PetscCall(KSPGetPC(coarse, &inner));
+      }
       PetscCall(PCSetType(inner, PCLU));
     }
     PetscCall(PCAggregationSetPivots(aggregation->level[aggregation->count - 1].A, inner)); /* no effect on other types than LU */

@@ -97,10 +97,16 @@ static inline PetscErrorCode SetNeighbors(Mat A, Kind kind, PetscInt row, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The row of a point on a line of n points, or the point of a row: five points at a time are turned round */
-static inline PetscInt Turned(PetscInt i, PetscInt n)
+/* The point on a line of n points that has this row, and the row of a point. GROWING turns round five points at a time */
+static inline PetscInt PointOf(Kind kind, PetscInt row, PetscInt n)
 {
-  return i / 5 * 5 + 4 < n ? i / 5 * 5 + 4 - i % 5 : i;
+  if (kind == COLORS) return row < (n + 1) / 2 ? 2 * row : 2 * (row - (n + 1) / 2) + 1;
+  return kind == GROWING && row / 5 * 5 + 4 < n ? row / 5 * 5 + 4 - row % 5 : row;
+}
+
+static inline PetscInt RowOf(Kind kind, PetscInt point, PetscInt n)
+{
+  return kind == COLORS ? point / 2 + point % 2 * ((n + 1) / 2) : PointOf(kind, point, n);
 }
 
 /* size: points in each direction of a grid, or rows, of which this process has `local` or PETSC_DECIDE */
@@ -122,9 +128,7 @@ static inline PetscErrorCode KindCreateLocal(Kind kind, PetscInt size, PetscInt 
   PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
-    const PetscInt  at      = kind == COLORS  ? (i < (n + 1) / 2 ? 2 * i : 2 * (i - (n + 1) / 2) + 1)
-                            : kind == GROWING ? Turned(i, n)
-                                              : i; /* in the order of a line */
+    const PetscInt  at      = PointOf(kind, i, n);
     const PetscReal grown   = kind == GROWING ? PetscExpReal(0.01 * (at - n / 2)) : 1.0;
     const PetscReal sign    = kind == NEGATIVE ? -1.0 : 1.0;
     const PetscBool coupled = (PetscBool)(kind != DIAGONAL && !(kind == EMPTY && i % 3 == 1));
@@ -149,10 +153,7 @@ static inline PetscErrorCode KindCreateLocal(Kind kind, PetscInt size, PetscInt 
       if (column != i) PetscCall(MatSetValue(*A, i, column, -1.0 + 0.2 * (j % 3), INSERT_VALUES));
     }
     for (PetscInt side = -1; side < 2 && coupled && kind != RANDOM; side += 2) {
-      const PetscInt neighbor = at + side, j = kind == GROWING ? Turned(neighbor, n)
-                                             : kind != COLORS  ? neighbor
-                                             : neighbor % 2    ? neighbor / 2 + (n + 1) / 2
-                                                               : neighbor / 2;
+      const PetscInt neighbor = at + side, j = RowOf(kind, neighbor, n);
 
       if (neighbor < 0 || neighbor >= n || (kind == LOWER && side > 0)) continue;
       PetscCall(MatSetValue(*A, i, j, kind == STORED_ZEROS || kind == SIGNS ? 0.0 : -sign * grown, INSERT_VALUES));

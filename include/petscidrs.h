@@ -9,7 +9,7 @@
 #include <petscksp.h>
 
 #define PETSCIDRS_VERSION_MAJOR    0
-#define PETSCIDRS_VERSION_MINOR    4
+#define PETSCIDRS_VERSION_MINOR    5
 #define PETSCIDRS_VERSION_SUBMINOR 0
 
 #define KSPIDRS       "idrs"

@@ -47,8 +47,8 @@ PetscErrorCode AggregatesMatrixGetMat_CUDA(const AggregatesMatrix *C, cudaStream
   PetscCall(PetscMalloc1(C->rows + 1, &host->i));
   PetscCall(PetscMalloc1(C->nonzeros, &host->j));
   PetscCall(PetscMalloc1(C->nonzeros, &host->a));
-  PetscCall(IDRSTransfer_CUDA(host->i, C->i, (C->rows + 1) * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
-  PetscCall(IDRSTransfer_CUDA(host->j, C->j, C->nonzeros * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
+  PetscCall(CopyToHost(C->rows + 1, C->i, host->i, stream));
+  PetscCall(CopyToHost(C->nonzeros, C->j, host->j, stream));
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, C->rows, C->columns, host->i, host->j, host->a, mat));
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
   PetscCall(PetscContainerSetPointer(container, host));

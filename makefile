@@ -8,7 +8,8 @@
 #   make tutorials     compile the tutorials in C
 #   make bench         run the benchmarks; PART=columns those of several right-hand sides alone
 #   make scaling       time the solvers on a growing number of processes
-#   make rivals        build benchmarks/rivals; HYPRE=build HYPRE_SRC=source CUDSS=wheel AMGX=build AMGX_SRC=source, all optional
+#   make rivals        build benchmarks/rivals; HYPRE=build HYPRE_SRC=source CUDSS=wheel AMGX=build AMGX_SRC=source GINKGO=build
+#                      GINKGO_SRC=source, all optional
 #   make install       install in PREFIX (/usr/local), below DESTDIR if set; make uninstall removes it
 #   make deb           build a Debian package in build/deb, for the PETSc of the distribution
 #   make petsc         build PETSc from its source package in a cache directory, see tools/build-petsc
@@ -151,7 +152,7 @@ scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
 	@$(petsc) MPIEXEC='$(MPIEXEC)' benchmarks/scaling $(BUILD)
 
 # The programs whose libraries are given
-rivals := $(addprefix $(BUILD)/benchmarks/rivals/,generate petsc $(if $(HYPRE),hypre) $(if $(CUDSS),cudss) $(if $(AMGX),amgx))
+rivals := $(addprefix $(BUILD)/benchmarks/rivals/,generate petsc $(if $(HYPRE),hypre) $(if $(CUDSS),cudss) $(if $(AMGX),amgx) $(if $(GINKGO),ginkgo))
 rivals: $(rivals)
 	@echo $(BUILD)/benchmarks/rivals
 
@@ -217,6 +218,11 @@ $(BUILD)/benchmarks/rivals/amgx: rivallink = $(AMGX)/libamgxsh.so $(call cuda,-l
 $(BUILD)/obj/benchmarks/rivals/hypre.o: IDRS_CFLAGS += -I$(HYPRE) $(addprefix -I$(HYPRE_SRC)/,. utilities IJ_mv krylov multivector parcsr_ls parcsr_mv seq_mv)
 $(BUILD)/obj/benchmarks/rivals/cudss.o: IDRS_CFLAGS += -I$(CUDSS)/nvidia/cu13/include
 $(BUILD)/obj/benchmarks/rivals/amgx.o: IDRS_CFLAGS += -I$(AMGX_SRC)/include
+$(BUILD)/benchmarks/rivals/ginkgo: rivallibs = $(wildcard $(GINKGO)/lib/libginkgo*.so.*)
+$(BUILD)/benchmarks/rivals/ginkgo: rivallink = $(wildcard $(GINKGO)/lib/libginkgo*.so) $(call cuda,-lcudart -lcublas -lcusparse -lcurand -lcufft) -lstdc++
+$(BUILD)/obj/benchmarks/rivals/ginkgo.o: benchmarks/rivals/ginkgo.cxx
+	@mkdir -p $(@D)
+	$(call quiet,c++,CXX) $(CFLAGS) -std=c++17 $(if $(CUDA_LIB),,-DSYSTEM_HOST) $(addprefix -isystem,$(GINKGO)/include $(GINKGO_SRC:%=%/include)) $(PETSC_CCPPFLAGS) -MMD -MP -c $< -o $@
 -include $(wildcard $(addprefix $(BUILD)/obj/,tests/*.d tutorials/*.d benchmarks/*.d benchmarks/rivals/*.d))
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

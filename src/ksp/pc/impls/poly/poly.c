@@ -185,11 +185,14 @@ static PetscErrorCode PCPolyAgree_Private(PC pc)
 
 /*
    Dimension of the Krylov space; 0 for none, with roots of the user. Twice the degree shows Ritz values where GMRES has not made pi
-   small; four times the degree led to the same polynomials and took 1.3 to 3 times as long
+   small; four times the degree led to the same polynomials and took 1.3 to 3 times as long. 8 dimensions did not show them for
+   degree 4 with strong convection, whose systems then needed 30 times the matvecs
 */
 static PetscInt PCPolyDimension(const PC_Poly *poly)
 {
-  return poly->nuser ? 0 : PetscMax(poly->degree, PetscMin(40, 2 * PetscMax(4, poly->degree)));
+  const PetscInt least = poly->smoother ? 8 : 16;
+
+  return poly->nuser ? 0 : PetscMax(poly->degree, PetscMin(40, PetscMax(least, 2 * poly->degree)));
 }
 
 /* Computes the polynomial of the roots of the user, or of GMRES for the start vector */

@@ -1,6 +1,7 @@
 static char help[] = "PCPOLY with every solver and side, operators of several types, matrices that change, systems for which\n\
 there is no polynomial of the requested degree, or none at all, and bad values.\n\n";
 
+#include "../benchmarks/matrices.h"
 #include "systems.h"
 
 static const PetscInt degrees[] = {1, 2, 5, 8, 16};
@@ -114,33 +115,18 @@ static PetscErrorCode TestSolvers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same problem in a cube, with mesh Peclet number 10 in all directions */
+/* Central differences in a cube of m^3 points, with mesh Peclet number 10 in all directions */
 static PetscErrorCode ProblemCreateCube(PetscInt m, Problem *problem)
 {
-  const PetscInt strides[] = {1, m, m * m};
-  PetscInt       n, begin, end;
-
   PetscFunctionBeginUser;
   *problem = (Problem){NULL};
-  PetscCall(LayoutSize(PETSC_COMM_WORLD, LAYOUT_EVEN, m * m * m, &n));
-  PetscCall(MatCreateRows(PETSC_COMM_WORLD, n, m * m * m, 7, &problem->A));
-  PetscCall(MatGetOwnershipRange(problem->A, &begin, &end));
-  for (PetscInt row = begin; row < end; row++) {
-    PetscCall(MatSetValue(problem->A, row, row, 6.0, INSERT_VALUES));
-    for (int d = 0; d < 3; d++) {
-      const PetscInt at = row / strides[d] % m;
-
-      if (at > 0) PetscCall(MatSetValue(problem->A, row, row - strides[d], -11.0, INSERT_VALUES));
-      if (at < m - 1) PetscCall(MatSetValue(problem->A, row, row + strides[d], 9.0, INSERT_VALUES));
-    }
-  }
-  PetscCall(MatAssemble(problem->A));
+  PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, m, m, 10.0, &problem->A));
   PetscCall(MatCreateVecs(problem->A, &problem->x, &problem->b));
   PetscCall(VecSetGeneral(problem->b, 1.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves with every degree from 2 to the largest one take at most so many matvecs */
+/* Solves with each degree from 2 to `largest`. A solve may take at most `most` matvecs */
 static PetscErrorCode CheckDegrees(Problem *problem, PetscInt s, PetscInt largest, PetscInt most)
 {
   PetscFunctionBeginUser;

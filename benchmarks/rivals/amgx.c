@@ -30,8 +30,9 @@ typedef struct {
 
 /*
    Parameters of AmgX's own files in src/configs: AMG_CLASSICAL_L1_TRUNC, AMG_CLASSICAL_AGGRESSIVE_L1_TRUNC,
-   FGMRES_CLASSICAL_AGGRESSIVE_PMIS, FGMRES_AGGREGATION, AGGREGATION_JACOBI, with the selector of agg_cheb4, and IDR_DILU. The W cycle
-   of PBICGSTAB_AGGREGATION_W_JACOBI, which halves the rows of each level, does not end. JSON wants double quotes; Load() puts them in
+   FGMRES_CLASSICAL_AGGRESSIVE_PMIS, FGMRES_AGGREGATION, AGGREGATION_JACOBI with the selector of agg_cheb4, and IDR_DILU. The W
+   cycle of PBICGSTAB_AGGREGATION_W_JACOBI visits each level twice as often as the finer one, and does not end in 20 s. JSON wants
+   double quotes; Load() puts them in
 */
 static const struct {
   const char *name, *parameters;
@@ -66,7 +67,7 @@ static int Update(void *data)
   return 0;
 }
 
-/* AmgX takes the word of the caller that x is zero, and adds to it */
+/* AmgX assumes that x is zero, and does not set it */
 static int Solve(void *data)
 {
   Solver *solver = (Solver *)data;

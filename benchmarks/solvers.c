@@ -9,7 +9,7 @@ table to a CSV file.\n\
   -f file      a matrix from a Matrix Market file instead\n\
   -b file      its right-hand side (default A (1,...,1)^T)\n\
   -matvecs k   matvecs in a timed run (default 90)\n\
-  -repeat r    number of timed runs; the median is shown (default 5)\n\
+  -repeat r    number of timed runs; the median is shown (default 5). A solve to the tolerance is timed the second time\n\
   -limit k     maximum number of iterations of the run to the tolerance (default 3000)\n\
   -s s1,s2,..  sizes of the shadow space (default 1,4,8)\n\
   -others m,.. other methods (default bcgs,gmres)\n\

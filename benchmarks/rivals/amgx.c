@@ -30,9 +30,9 @@ typedef struct {
 
 /*
    Parameters of AmgX's own files in src/configs: AMG_CLASSICAL_L1_TRUNC, AMG_CLASSICAL_AGGRESSIVE_L1_TRUNC,
-   FGMRES_CLASSICAL_AGGRESSIVE_PMIS, FGMRES_AGGREGATION, AGGREGATION_JACOBI with the selector of agg_cheb4, and IDR_DILU. The W
-   cycle of PBICGSTAB_AGGREGATION_W_JACOBI visits each level twice as often as the finer one, and does not end in 20 s. JSON wants
-   double quotes; Load() puts them in
+   FGMRES_CLASSICAL_AGGRESSIVE_PMIS, FGMRES_AGGREGATION, AGGREGATION_JACOBI with the selector of agg_cheb4, IDR_DILU, and JACOBI.
+   The W cycle of PBICGSTAB_AGGREGATION_W_JACOBI visits each level twice as often as the finer one, and does not end in 20 s. JSON
+   wants double quotes; Load() puts them in
 */
 static const struct {
   const char *name, *parameters;
@@ -42,7 +42,8 @@ static const struct {
   {"aggressive2", CLASSICAL("2", "1")},
   {"aggregation", AGGREGATION("SIZE_2") DENSE SMOOTHER("MULTICOLOR_DILU", "0.75") SWEEPS("0", "3")},
   {"size8", AGGREGATION("SIZE_8") "'min_coarse_rows': 2, 'coarsest_sweeps': 2, " SMOOTHER("BLOCK_JACOBI", "0.75") SWEEPS("2", "2")},
-  {"dilu", COLORS "'solver': 'MULTICOLOR_DILU', "}
+  {"dilu", COLORS "'solver': 'MULTICOLOR_DILU', "},
+  {"jacobi", "'solver': 'BLOCK_JACOBI', "}
 };
 
 static int SetUp(void *data)
@@ -103,10 +104,10 @@ static int Load(const System *system, const char *method, const char *parameters
 
   snprintf(text, sizeof(text),
            "{'config_version': 2, 'solver': {'scope': 'main', 'solver': '%s', 'gmres_n_restart': 30, 'subspace_dim_s': 4, "
-           "'use_scalar_norm': 1, 'norm': 'L2', 'convergence': 'RELATIVE_INI', 'tolerance': %g, 'max_iters': 1000, "
+           "'use_scalar_norm': 1, 'norm': 'L2', 'convergence': 'RELATIVE_INI', 'tolerance': %g, 'max_iters': %d, "
            "'monitor_residual': 1, 'print_solve_stats': 0, 'obtain_timings': 0, 'preconditioner': {'scope': 'precond', %s"
            "'structure_reuse_levels': %d, 'monitor_residual': 0, 'print_grid_stats': 0, 'max_iters': 1}}}",
-           method, tolerance, parameters, reuse);
+           method, tolerance, SYSTEM_ITERATIONS, parameters, reuse);
   for (char *quote = text; (quote = strchr(quote, '\'')); quote++) *quote = '"';
   solver->system = system;
   SystemCheck(AMGX_register_print_callback(Print));

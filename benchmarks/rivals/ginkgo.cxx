@@ -59,14 +59,13 @@ static std::shared_ptr<const gko::LinOpFactory> Preconditioner(const char *name,
   return nullptr;
 }
 
-/* Sets up all but the preconditioner. A cycle of multigrid costs more than the other preconditioners and needs fewer iterations */
+/* Sets up all but the preconditioner */
 template <typename Parameters>
 static void Create(Solver *solver, Parameters parameters)
 {
-  const bool multigrid = dynamic_cast<const gko::solver::Multigrid::Factory *>(solver->factory.get());
-  auto       residual  = gko::stop::ResidualNorm<double>::build().with_baseline(gko::stop::mode::rhs_norm);
+  auto residual = gko::stop::ResidualNorm<double>::build().with_baseline(gko::stop::mode::rhs_norm);
 
-  parameters.with_criteria(Steps(multigrid ? 1000 : 20000), residual.with_reduction_factor(solver->tolerance));
+  parameters.with_criteria(Steps(SYSTEM_ITERATIONS), residual.with_reduction_factor(solver->tolerance));
   solver->ksp = parameters.on(solver->exec)->generate(solver->A);
   solver->log = gko::log::Convergence<double>::create();
   solver->ksp->add_logger(solver->log);

@@ -5,7 +5,7 @@
      hypre -f matrix -b right-hand-side -setting name -solver bcgs|fgmres -pc NAME
 
    NAME is l1jacobi, jacobi (weight 0.8), twostage (Gauss-Seidel), aggressive or air for BoomerAMG, ilu for ILU(0) with exact
-   triangular solves, or ilujacobi for ILU(0) with five Jacobi sweeps in place of each solve.
+   triangular solves, ilujacobi for ILU(0) with five Jacobi sweeps in place of each solve, or ds for the diagonal.
 */
 #include "HYPRE.h"
 #include "HYPRE_IJ_mv.h"
@@ -44,10 +44,11 @@ typedef struct {
   HYPRE_IJVector          xij;
   HYPRE_Solver            ksp, pc;
   HYPRE_PtrToParSolverFcn pcsetup, pcsolve;
-  const Method           *method;
-  HYPRE_Int               rows, *list; /* list: the numbers of all rows, on the device */
-  int                     multigrid, converged;
-  double                  tolerance;
+  HYPRE_Int (*pcdestroy)(HYPRE_Solver); /* NULL: nothing to destroy */
+  const Method *method;
+  HYPRE_Int     rows, *list; /* list: the numbers of all rows, on the device */
+  int           converged;
+  double        tolerance;
 } Solver;
 
 /* Not to have converged is a result, other errors end the run */
@@ -133,8 +134,9 @@ static int CreateAMG(Solver *solver)
   else if (!strcmp(name, "air")) Check(SetAIR(solver->pc));
   else Check(HYPRE_BoomerAMGSetRelaxType(solver->pc, 18)); /* l1-Jacobi */
   if (!strcmp(name, "aggressive")) Check(HYPRE_BoomerAMGSetAggNumLevels(solver->pc, 1));
-  solver->pcsetup = HYPRE_BoomerAMGSetup;
-  solver->pcsolve = HYPRE_BoomerAMGSolve;
+  solver->pcsetup   = HYPRE_BoomerAMGSetup;
+  solver->pcsolve   = HYPRE_BoomerAMGSolve;
+  solver->pcdestroy = HYPRE_BoomerAMGDestroy;
   return 0;
 }
 
@@ -153,8 +155,18 @@ static int CreateILU(Solver *solver)
     Check(HYPRE_ILUSetLowerJacobiIters(solver->pc, 5));
     Check(HYPRE_ILUSetUpperJacobiIters(solver->pc, 5));
   }
-  solver->pcsetup = HYPRE_ILUSetup;
-  solver->pcsolve = HYPRE_ILUSolve;
+  solver->pcsetup   = HYPRE_ILUSetup;
+  solver->pcsolve   = HYPRE_ILUSolve;
+  solver->pcdestroy = HYPRE_ILUDestroy;
+  return 0;
+}
+
+static int CreatePC(Solver *solver)
+{
+  if (!strncmp(solver->pcname, "ilu", 3)) return CreateILU(solver);
+  if (strcmp(solver->pcname, "ds")) return CreateAMG(solver);
+  solver->pcsetup = HYPRE_ParCSRDiagScaleSetup;
+  solver->pcsolve = HYPRE_ParCSRDiagScale;
   return 0;
 }
 
@@ -163,11 +175,11 @@ static int SetUp(void *data)
   Solver       *solver = (Solver *)data;
   const Method *method = solver->method;
 
-  Check(solver->multigrid ? CreateAMG(solver) : CreateILU(solver));
+  if (CreatePC(solver)) return 1;
   Check(method->create(COMM, &solver->ksp));
   if (method == &fgmres) Check(HYPRE_ParCSRFlexGMRESSetKDim(solver->ksp, 30));
   Check(method->tolerance(solver->ksp, solver->tolerance));
-  Check(method->most(solver->ksp, 1000));
+  Check(method->most(solver->ksp, SYSTEM_ITERATIONS));
   Check(method->precond(solver->ksp, solver->pcsolve, solver->pcsetup, solver->pc));
   Check(method->setup(solver->ksp, solver->A, solver->b, solver->x));
   return 0;
@@ -178,7 +190,7 @@ static int NewValues(void *data)
   Solver *solver = (Solver *)data;
 
   Check(solver->method->destroy(solver->ksp));
-  Check(solver->multigrid ? HYPRE_BoomerAMGDestroy(solver->pc) : HYPRE_ILUDestroy(solver->pc));
+  if (solver->pcdestroy) Check(solver->pcdestroy(solver->pc));
   return 0;
 }
 
@@ -264,13 +276,12 @@ int main(int argc, char **argv)
   System      system;
   double      before;
 
-  if (!strstr(" l1jacobi jacobi twostage aggressive air ilu ilujacobi ", solver.pcname)) {
+  if (!strstr(" l1jacobi jacobi twostage aggressive air ilu ilujacobi ds ", solver.pcname)) {
     return SystemError("is no preconditioner of this program", solver.pcname);
   }
   if (SystemRead(argc, argv, &system)) return 1;
-  solver.method    = strcmp(SystemOption(argc, argv, "-solver", "bcgs"), "fgmres") ? &bcgs : &fgmres;
-  solver.multigrid = strncmp(solver.pcname, "ilu", 3) != 0;
-  before           = SystemMemory();
+  solver.method = strcmp(SystemOption(argc, argv, "-solver", "bcgs"), "fgmres") ? &bcgs : &fgmres;
+  before        = SystemMemory();
   if (Initialize() || Load(&system, &solver)) return 1;
   return SystemRun(argc, argv, &system, &rival, before) ? 1 : 0;
 }

@@ -35,7 +35,7 @@ static int SetUp(void *data)
   PetscFunctionBeginUser;
   PetscCall(KSPCreate(PETSC_COMM_SELF, &solver->ksp));
   PetscCall(KSPSetOperators(solver->ksp, solver->A, solver->A));
-  PetscCall(KSPSetTolerances(solver->ksp, SYSTEM_TOLERANCE, PETSC_DEFAULT, PETSC_DEFAULT, 5000));
+  PetscCall(KSPSetTolerances(solver->ksp, SYSTEM_TOLERANCE, PETSC_DEFAULT, PETSC_DEFAULT, SYSTEM_ITERATIONS));
   PetscCall(KSPSetFromOptions(solver->ksp));
   PetscFunctionReturn(Update(data));
 }

@@ -14,9 +14,10 @@
   #include <cuda_runtime.h>
 #endif
 
-#define SYSTEM_TOLERANCE 1e-8 /* relative residual of a solution. -ksp_rtol may ask the solver for less */
-#define SYSTEM_REPEAT    7    /* set-ups for new values, each with a solve */
-#define SYSTEM_SECONDS   5.0  /* limit for all of these together: a slow solver is repeated less often */
+#define SYSTEM_TOLERANCE  1e-8 /* relative residual of a solution. -ksp_rtol may ask the solver for less */
+#define SYSTEM_ITERATIONS 5000 /* most iterations of a solve */
+#define SYSTEM_REPEAT     7    /* set-ups for new values, each with a solve */
+#define SYSTEM_SECONDS    5.0  /* limit for all of these together: a slow solver is repeated less often */
 
 typedef struct {
   int     rows, nonzeros, *start, *columns; /* compressed rows, columns from 0 */

@@ -450,14 +450,14 @@ def threads():
     shared, results = Solver(A, rtol=1e-9, M=sl.LinearOperator((n, n), lambda v: v / 4)), {}
 
     def work(k):
-        results[k] = [shared.solve(b * (k + 1))[0], idrs(A, b * (k + 1), rtol=1e-9)[0]]
+        results[k] = [shared.solve(b * (k + 1)) for _ in range(10)] + [idrs(A, b * (k + 1), rtol=1e-9)]
 
     workers = [threading.Thread(target=work, args=(k,)) for k in range(6)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert all(residual(A, x, b * (k + 1)) <= 1.01e-9 for k in range(6) for x in results[k])
+    assert all(info == 0 and residual(A, x, b * (k + 1)) <= 1.01e-9 for k in range(6) for x, info in results[k])
 
 
 @test

@@ -525,9 +525,9 @@ class Solver:
             self._checked = True
             if unused:
                 raise ValueError(f'PETSc has not used these options: {", ".join(unused)}')
-        limit = PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT
-        failures = [reason for reason, *_ in self._last if reason < 0 and reason != limit]
-        return x, min(failures, default=max((its for reason, its, _ in self._last if reason == limit), default=0))
+            limit = PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT
+            failures = [reason for reason, *_ in self._last if reason < 0 and reason != limit]
+            return x, min(failures, default=max((its for reason, its, _ in self._last if reason == limit), default=0))
 
     def _run(self, ksp: PETSc.KSP, B: Any, X: Any, guess: bool) -> None:
         """Solves for the rows of B, and stores the results"""
@@ -602,11 +602,12 @@ class Solver:
             entries = 'an operator' if matrix.operator else f'{numpy.prod(matrix.shape)} nonzeros'
             text = f'petscidrs.Solver: {matrix.n} rows, {entries}, memory {matrix.place}, IDR({s.value}), preconditioner '
             text += f'{ksp.pc.type}\n'
-        if not self._last:
+            last, names = self._last, self.reason
+        if not last:
             return text + 'no solve so far'
-        count, names = len(self._last), self.reason if len(self._last) > 1 else [self.reason]
+        count, names = len(last), names if len(last) > 1 else [names]
         columns, names = f'{count} right-hand sides, ' if count > 1 else '', ', '.join(dict.fromkeys(names))
-        its, norm = max(its for _, its, _ in self._last), max(norm for *_, norm in self._last)
+        its, norm = max(its for _, its, _ in last), max(norm for *_, norm in last)
         return text + f'last solve: {columns}{its} iterations, {matvecs} matvecs, {names}, residual norm {norm:.3g}'
 
 

@@ -351,6 +351,13 @@ static PetscErrorCode WatchTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConver
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Ends a solve in the third iteration, unless b = 0 */
+static PetscErrorCode DivergingTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  *reason = rnorm == 0.0 ? KSP_CONVERGED_ATOL : it > 2 ? KSP_DIVERGED_DTOL : KSP_CONVERGED_ITERATING;
+  return PETSC_SUCCESS;
+}
+
 static PetscErrorCode WatchMonitor(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
 {
   return WatchTest(ksp, it, rnorm, NULL, NULL);
@@ -377,6 +384,50 @@ static PetscErrorCode TestMonitors(void)
     PetscCall(Fault(!monitored[1] != !monitor || !tested[1] != !test, "calls"));
     PetscCall(Fault(exact && (monitored[0] != monitored[1] || tested[0] != tested[1]), "the number of calls"));
     PetscCall(Fault(!(PetscAbsReal(applied[0] - applied[1]) <= rtol * applied[0]), "PCApply()"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A monitor that needs the residual */
+static PetscErrorCode BuildMonitor(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
+{
+  PetscReal norm;
+  Vec       r;
+
+  PetscFunctionBeginUser;
+  monitored[ksp == pair.ksp[1]]++;
+  PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecDestroy(&r));
+  PetscCall(Fault(!(PetscAbsReal(norm - rnorm) <= rtol * norm), "the norm of a monitor"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column without iterations is the last one, and the others do not converge: the reason is theirs */
+static PetscErrorCode TestMonitoredColumns(void)
+{
+  PetscFunctionBeginUser;
+  for (int l = 0; l < 3; l++) {
+    Mat B, X;
+    Vec b;
+
+    PetscCall(PairCreate("aij", ROWS, PCPOLY));
+    for (int k = 0; k < 2; k++) {
+      monitored[k] = 0;
+      PetscCall(BlockCreate(k ? pair.A : pair.direct[0], 3, &B));
+      PetscCall(BlockCreate(k ? pair.A : pair.direct[0], 3, &X));
+      PetscCall(BlockSet(k ? pair.A : pair.direct[0], BLOCK_RANDOM, B));
+      PetscCall(MatDenseGetColumnVecWrite(B, 2, &b));
+      PetscCall(VecSet(b, 0.0));
+      PetscCall(MatDenseRestoreColumnVecWrite(B, 2, &b));
+      PetscCall(KSPSetTolerances(pair.ksp[k], rtol, PETSC_DEFAULT, PETSC_DEFAULT, l == 1 ? 2 : 300));
+      if (l < 2) PetscCall(KSPMonitorSet(pair.ksp[k], BuildMonitor, NULL, NULL));
+      else PetscCall(KSPSetConvergenceTest(pair.ksp[k], DivergingTest, NULL, NULL));
+      PetscCall(KSPMatSolve(pair.ksp[k], B, X));
+      PetscCall(DestroyAll(&B, &X));
+    }
+    PetscCall(Compare("monitored columns", NULL));
+    PetscCall(Fault(l < 2 && !monitored[1], "no monitor"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -483,6 +534,7 @@ static PetscErrorCode TestPreconditioners(void)
     coordinated = 0;
     PetscCall(PCSetCoordinates(pc, 2, 1, coordinates));
     PetscCall(PCSetType(pc, pctypes[type]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", CountCoordinates));
     for (int time = 0; time < 2; time++) PetscCall(Compare(pctypes[type], KSPSolve));
     PetscCall(PCSetCoordinates(pc, 2, 1, coordinates));
     PetscCall(Fault(strcmp(((PetscObject)pc)->type_name, pctypes[type]), "the type"));
@@ -491,6 +543,10 @@ static PetscErrorCode TestPreconditioners(void)
     if (when % 3 == 0 && type % 3) PetscCall((type == 1 ? PCBJacobiGetSubKSP : PCASMGetSubKSP)(pc, NULL, NULL, &blocks));
     PetscCall(KSPSetType(pair.ksp[1], KSPGMRES));
     PetscCall(KSPSetPCSide(pair.ksp[1], PC_RIGHT));
+    coordinated = 0;
+    PetscCall(PCSetCoordinates(pc, 2, 1, coordinates));
+    PetscCall(Fault(coordinated != 1, "coordinates of the preconditioner of the program"));
+    PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", NULL));
     if (type < 3) PetscCall(SolveSystem("gmres", pair.ksp[1], pair.A, pair.b[1], pair.x[1]));
     PetscCall(KSPSetType(pair.ksp[1], KSPOFFLOAD));
     PetscCall(KSPOffloadSetMatType(pair.ksp[1], copies));
@@ -648,8 +704,8 @@ static PetscErrorCode Begin(void)
 RUN_TESTS({Begin, NULL}, {TestErrors, "errors and bad values, and solves after them"},
           {TestCopies, "types of matrices and what is copied"}, {TestOptions, "options of every KSP and histories"},
           {TestMonitors, "monitors and convergence tests"}, {TestColumns, "several right-hand sides"},
-          {TestNullSpaces, "null spaces"}, {TestPreconditioners, "preconditioners of the program"},
-          {TestTelescope, "systems that are gathered on one process"})
+          {TestMonitoredColumns, "several right-hand sides, with monitors"}, {TestNullSpaces, "null spaces"},
+          {TestPreconditioners, "preconditioners of the program"}, {TestTelescope, "systems that are gathered on one process"})
 
 /*TEST
 

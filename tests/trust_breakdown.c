@@ -483,24 +483,29 @@ static PetscErrorCode TestExtremeSystems(void)
       PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, left ? PCJACOBI : PCNONE, &ksp));
       PetscCall(SolveSystem("as it is", ksp, A, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &its[0]));
-      for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(powers); i++) {
+      for (size_t l = 0; l < 2 * PETSC_STATIC_ARRAY_LENGTH(powers); l++) {
+        const size_t       i = l / 2;
         const PetscReal    a = Power(powers[i].A), factor = Power(powers[i].b);
         KSPConvergedReason reason;
         PetscReal          rnorm, bnorm, norm;
 
+        /* also from a guess, for which PETSc's test computes ||b||, whose square may overflow */
+        PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(l % 2)));
+        PetscCall(VecSet(y, l % 2 ? factor / a / 8 : 0.0));
         PetscCall(MatScale(A, a));
         PetscCall(VecScale(b, factor));
         PetscCall(KSPSolve(ksp, b, y));
         PetscCall(MatScale(A, 1 / a));
         PetscCall(VecScale(b, 1 / factor));
+        PetscCall(PetscObjectStateIncrease((PetscObject)b)); /* PETSc has scaled its norm, which may be 0 or infinite */
         PetscCall(VecScale(y, a));
         PetscCall(VecScale(y, 1 / factor));
         PetscCall(KSPGetIterationNumber(ksp, &its[1]));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(KSPGetResidualNorm(ksp, &norm));
         PetscCall(ResidualNorm(A, b, y, &rnorm, &bnorm));
-        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || PetscAbsInt(its[1] - its[0]) > 2 || !(rnorm <= 1.01 * rtol * bnorm) ||
-                               !(norm > 0.0 && norm <= PETSC_MAX_REAL),
+        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || PetscAbsInt(its[1] - its[0]) > (l % 2 ? 6 : 2) ||
+                               !(rnorm <= 1.01 * rtol * bnorm) || !(norm > 0.0 && norm <= PETSC_MAX_REAL),
                              "A times %g, b times %g, s = %" INT ", %s: %s after %" INT " iterations, %" INT
                              " expected, norm %g, the norm of b - A x is %g of %g",
                              (double)a, (double)factor, sizes[is], left ? "left" : "right", KSPConvergedReasons[reason], its[1],

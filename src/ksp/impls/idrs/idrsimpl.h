@@ -423,7 +423,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSRecover_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareColumns_Private(KSP, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkspaceInfo *);
 PETSC_INTERN PetscErrorCode KSPIDRSForgetKept_Private(KSP);
-PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
 
 /* idrscolumns.c */
 PETSC_INTERN PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP, Mat, Mat);
@@ -491,6 +490,7 @@ PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
+PETSC_INTERN PetscErrorCode KSPIDRSCheckTolerance_Private(KSP, KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckTrueNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckIterates_Private(KSP, const KSPIDRSColumns *);

@@ -152,6 +152,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, 
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm)); /* an infinite norm or NaN is a reason */
   if (PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm)); /* may reset an earlier reason */
+  if (!its) PetscCall(KSPIDRSCheckTolerance_Private(ksp, col));
   if (its && idrs->exact && ksp->converged == KSPConvergedDefault &&
       (rep->reason == KSP_CONVERGED_RTOL || rep->reason == KSP_CONVERGED_ATOL)) {
     rep->reason     = KSP_CONVERGED_ITERATING; /* b - A x must meet the tolerance, too */

@@ -321,21 +321,31 @@ static PetscErrorCode KSPOffloadCopyColumns(Mat from, Mat to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A convergence test of the program is for one right-hand side */
-static PetscErrorCode KSPOffloadSolveColumns(KSP ksp, PetscBool transpose, Mat B, Mat X)
+/* Solves for one right-hand side after another. The results are the worst reason, and the largest number of iterations and norm */
+static PetscErrorCode KSPOffloadSolveEach(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
-  PetscInt n;
-  Vec      b, x;
+  KSPConvergedReason reason = KSP_CONVERGED_ITERATING;
+  PetscInt           n, its = 0;
+  PetscReal          rnorm = 0.0;
+  PetscErrorCode     ierr;
+  Vec                b, x;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(B, NULL, &n));
   for (PetscInt j = 0; j < n; j++) {
     PetscCall(MatDenseGetColumnVecRead(B, j, &b));
     PetscCall(MatDenseGetColumnVec(X, j, &x));
-    PetscCall(transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x));
-    PetscCall(MatDenseRestoreColumnVec(X, j, &x));
+    ierr = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
+    PetscCall(MatDenseRestoreColumnVec(X, j, &x)); /* also after an error */
     PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
+    PetscCall(ierr);
+    reason = j ? PetscMin(reason, ksp->reason) : ksp->reason;
+    its    = PetscMax(its, ksp->its);
+    rnorm  = ksp->rnorm > rnorm || PetscIsInfOrNanReal(ksp->rnorm) ? ksp->rnorm : rnorm;
   }
+  ksp->reason = reason;
+  ksp->its    = its;
+  ksp->rnorm  = rnorm;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -350,8 +360,10 @@ static PetscErrorCode KSPMatSolve_Offload(KSP ksp, Mat B, Mat X)
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) {
-    PetscCall(KSPOffloadSolveColumns(ksp, requested, B, X));
+  /* tests, monitors and functions of the program may ask for the vectors of a solve */
+  if ((ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) || !KSPIDRSMonitorsNorms(ksp) || ksp->err_hist ||
+      ksp->presolve || ksp->postsolve || ksp->guess) {
+    PetscCall(KSPOffloadSolveEach(ksp, requested, B, X));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPOffloadBegin(ksp));

@@ -31,6 +31,7 @@ typedef struct {
   PC            outer;
   struct _PCOps ops;
   PetscBool     setup; /* the preconditioner of the program has been set up */
+  PetscErrorCode (*coordinates)(PC, PetscInt, PetscInt, PetscReal *); /* its PCSetCoordinates(), or NULL */
 } OffloadPC;
 
 PETSC_INTERN PetscErrorCode KSPOffloadReplacePCOps_Private(KSP, OffloadPC *);

@@ -96,15 +96,18 @@ static PetscErrorCode PCSetCoordinates_Offload(PC pc, PetscInt dim, PetscInt n, 
 PetscErrorCode KSPOffloadRestorePCOps_Private(OffloadPC *taken)
 {
   PC pc = taken->outer;
+  PetscErrorCode (*coordinates)(PC, PetscInt, PetscInt, PetscReal *);
 
   PetscFunctionBegin;
   if (!pc) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCSetCoordinates_C", &coordinates));
   if (pc->ops->apply == PCApply_Offload) {
     *pc->ops        = taken->ops;
     pc->setupcalled = taken->setup;
     IDRSPCForgetMat(pc);
-  }
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", NULL));
+  } else taken->coordinates = NULL;
+  if (coordinates == PCSetCoordinates_Offload)
+    PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", taken->coordinates));
   PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", NULL));
   PetscCall(PCDestroy(&taken->outer));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -140,6 +143,7 @@ PetscErrorCode KSPOffloadReplacePCOps_Private(KSP ksp, OffloadPC *taken)
   PetscCall(PetscContainerSetPointer(container, taken));
   PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCSetCoordinates_C", &taken->coordinates));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", PCSetCoordinates_Offload));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, PCFIELDSPLIT, ""));
   KSPOffloadReplaceOps(taken, blocks ? PCSetUp_Offload : NULL);

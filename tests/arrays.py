@@ -287,6 +287,16 @@ def callbacks():
         raises(KeyError, 'mine', idrs, sl.LinearOperator((n, n), wrong, dtype='d'), rhs)
         raises(KeyError, 'mine', idrs, A, rhs, M=sl.LinearOperator((n, n), wrong, dtype='d'))
         raises(ValueError, 'product of A and a vector has shape \\(3,\\)', idrs, type('Op', (), dict(shape=(n, n), dot=lambda self, x: x[:3]))(), rhs)
+        undeclared = type('Op', (), dict(shape=(n, n), dot=lambda self, x: A @ x + 1j * x))()
+        raises(TypeError, 'the product of A has dtype complex128', idrs, undeclared, rhs)
+    # a history ends where the norm is not finite: here before the first entry
+    with Solver(A) as solver, warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        far = np.zeros_like(B)
+        far[0, 0] = 1e308
+        solver.solve(B * 1e3, x0=far)
+        lengths = [len(history) for history in solver.history]
+        assert lengths[1:] == [its + 1 for its in solver.iterations[1:]], (lengths, solver.iterations, solver.reason)
     failing = [True]
     with Solver(A, rtol=1e-9, callback=lambda x: failing and wrong(x)) as solver:
         raises(KeyError, 'mine', solver.solve, b)
@@ -443,6 +453,31 @@ def fork():
                 os._exit(1)
         assert os.waitpid(pid, 0)[1] == 0
     assert solver.solve(b)[1] == 0
+
+
+@test
+def collected():
+    """The garbage collector frees a Solver in a thread that an operator waits for"""
+    freed = []
+
+    def product(x):
+        class Cycle:
+            pass
+
+        cycle = Cycle()
+        cycle.itself, cycle.solver = cycle, spare.pop() if spare else None
+        if cycle.solver:
+            freed.append(weakref.ref(cycle.solver))
+            del cycle
+            thread = threading.Thread(target=gc.collect)
+            thread.start()
+            thread.join(60)
+            assert not thread.is_alive(), 'the thread waits for the solve'
+        return A @ x
+
+    spare = [Solver(A)]
+    assert idrs(sl.LinearOperator((n, n), product, dtype='d'), b, rtol=1e-3)[1] == 0
+    assert freed and freed[0]() is None
 
 
 @test

@@ -10,11 +10,11 @@
 
    Back ends, in src/mat/powers:
 
-     mat    MatMult() and operations of Vec, step by step, for every matrix: the reference for all others
-     whole  up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE, if the registers of the GPU hold the matrix
-     stream passes over a MATAIJSTREAM, each with many steps; the product with y is the last step, and y may be NULL
+     mat         MatMult() and operations of Vec, step by step, for every matrix: the reference for all others
+     persistent  up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE, if the registers of the GPU hold the matrix
+     stream      passes over a MATAIJSTREAM, each with many steps; the product with y is the last step, and y may be NULL
 
-   For PCPOLY back end whole computes
+   For PCPOLY back end persistent computes
 
      v_0 = input P x   with the permutation of a matching,   and output v_k
 */
@@ -27,7 +27,7 @@ typedef struct _n_IDRSPowers IDRSPowers;
 
 /*
    Results of a sum: y, v_k and z, each of which may be NULL. If `adds` is set, the sum is added to y. Only back end stream supports
-   this, and computes z. Only back end whole uses the members after z, diagonals and a matching, each of which may be NULL. Both
+   this, and computes z. Only back end persistent uses the members after z, diagonals and a matching, each of which may be NULL. Both
    compute sums with y = NULL
 */
 typedef struct {

@@ -33,6 +33,7 @@ if _scalar.char not in 'dD':
     raise RuntimeError(f'petscidrs.Solver needs a PETSc with double precision, and this one has scalars of type {_scalar}')
 _pid = os.getpid()
 _lock = threading.RLock()
+_garbage: list[tuple[list, '_Options']] = []  # of Solvers that were freed in a thread that must not wait for _lock
 _history = 1000000  # residual norms that are kept at most
 _check_signals = ctypes.c_void_p(ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value)
 _preconditioners = (None, 'jacobi', 'poly', 'ilu', 'matching', 'aggregation', 'gamg')
@@ -276,6 +277,9 @@ class _Operator:
 
     def _times(self, x: Any) -> Any:
         y = self.product(x)
+        dtype = _dtype(y, f'the product of {self.name}')
+        if dtype.kind == 'c' and self.dtype.kind != 'c':
+            raise TypeError(f'the product of {self.name} has dtype {dtype}, and {self.name} has {self.dtype}: set its dtype')
         if tuple(y.shape) not in ((self.n,), (self.n, 1)):
             raise ValueError(f'the product of {self.name} and a vector has shape {tuple(y.shape)} instead of {(self.n,)}')
         return y.reshape(self.n)
@@ -290,7 +294,8 @@ class _Operator:
         with _array(y, *self.place, 'w') as array:
             array[:] = result
 
-    def mult(self, _, x: PETSc.Vec, y: PETSc.Vec) -> None:
+    def mult(self, of: PETSc.Object, x: PETSc.Vec, y: PETSc.Vec) -> None:
+        del of  # kept by the traceback of an exception, PETSc would destroy it, and call Python, after the end of Python
         self.options.call(self._apply, x, y)
 
     apply = mult
@@ -304,7 +309,9 @@ class _Monitor:
 
     def __call__(self, ksp: PETSc.KSP, iteration: int, norm: float) -> None:
         if iteration:
-            self.options.call(self.callback, _finished(_copy(ksp.buildSolution(), *self.place), self.like, self.dtype))
+            x = _finished(_copy(ksp.buildSolution(), *self.place), self.like, self.dtype)
+            del ksp  # as above
+            self.options.call(self.callback, x)
 
 
 class _Matrix:
@@ -402,8 +409,21 @@ class _Matrix:
 
 
 def _destroy(objects: list, options: _Options) -> None:
-    if os.getpid() == _pid and not PETSc.Sys.isFinalized():
-        with _lock, _interrupt.deferred(finalizing=True):
+    """Called by the garbage collector, perhaps in a thread that an operator of a solve waits for"""
+    if os.getpid() != _pid or PETSc.Sys.isFinalized():
+        return
+    _garbage.append((objects, options))
+    if _lock.acquire(blocking=False):
+        try:
+            _empty()
+        finally:
+            _lock.release()
+
+
+def _empty() -> None:
+    with _interrupt.deferred(finalizing=True):
+        while _garbage:
+            objects, options = _garbage.pop()
             while objects:
                 objects.pop().destroy()
             _call('PetscOptionsDestroy', ctypes.byref(options.database))
@@ -491,6 +511,7 @@ class Solver:
                     yield self._ksp
             finally:
                 self._busy = False
+                _empty()
 
     def solve(self, b: Any, x0: Any = None) -> tuple[Any, int]:
         """(x, info) for a vector b, or a matrix b of several right-hand sides, with the initial guess x0 or zero
@@ -546,7 +567,7 @@ class Solver:
         names = ctypes.POINTER(ctypes.c_char_p).in_dll(petscidrs._library, 'KSPConvergedReasons')
         self.reason = [names[reason].decode() for reason, *_ in self._last]
         self.iterations = [its for _, its, _ in self._last]
-        ends = numpy.cumsum([its + 1 for its in self.iterations])
+        ends = numpy.cumsum([its + int(numpy.isfinite(norm)) for _, its, norm in self._last])  # NaN ends a history without it
         self.history = numpy.split(numpy.array(ksp.getConvergenceHistory()), ends[:-1])
         if count == 1:
             self.reason, self.iterations, self.history = self.reason[0], self.iterations[0], self.history[0]

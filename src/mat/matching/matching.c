@@ -401,7 +401,7 @@ static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat in
 {
   const PetscInt n = matching->n;
   PetscInt       begin, bs, bscolumns, most = 0, *i, *j;
-  PetscBool      stream;
+  PetscBool      stream, crl;
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
@@ -441,7 +441,8 @@ static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat in
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), newmat));
   PetscCall(MatSetSizes(*newmat, n, n, matching->N, matching->N));
   PetscCall(MatSetBlockSize(*newmat, bs));
-  PetscCall(MatSetType(*newmat, ((PetscObject)A)->type_name));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &crl, MATSEQAIJCRL, MATMPIAIJCRL, ""));
+  PetscCall(MatSetType(*newmat, crl ? MATAIJ : ((PetscObject)A)->type_name)); /* MATAIJCRL would not see the new values */
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &stream, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   if (stream) PetscCall(MatStreamCopySettings_Private(A, *newmat));
   PetscCall(IDRSMatBindLike(A, *newmat));
@@ -460,7 +461,7 @@ static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat in
 - reuse    - MAT_INITIAL_MATRIX, or MAT_REUSE_MATRIX if the pattern of A and the permutation have not changed since the last call
 
    Output Parameter:
-. B - the permuted and scaled matrix, of the type of A
+. B - the permuted and scaled matrix, of the type of A, or MATAIJ for MATAIJCRL
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {

@@ -83,8 +83,8 @@ static __global__ void __launch_bounds__(IDRS_POWERS_THREADS, 1)
 
 /* The data of this back end that is stored with a matrix */
 typedef struct {
-  bool             planned; /* for this pattern */
-  PetscObjectState pattern;
+  PetscObjectId    id;      /* of the matrix of the plan, which MatAXPY() may replace in the same Mat; 0 without a plan */
+  PetscObjectState pattern; /* of the same */
   PetscInt         n, longest;
   size_t           lanes, extra; /* lanes of all warps, and sums of further warps of rows */
   IDRSRowLane     *lane;         /* on the GPU */
@@ -122,6 +122,7 @@ static PetscErrorCode IDRSPowersPersistentDestroy(void *pointer)
 /* Gets the data of a matrix, and plans the lanes if its pattern is new */
 static PetscErrorCode IDRSPowersPersistentGet(Mat A, IDRSPowersPersistent **persistent)
 {
+  PetscObjectId    id;
   PetscObjectState pattern;
   PetscContainer   container;
   const PetscInt  *i, *j;
@@ -139,16 +140,17 @@ static PetscErrorCode IDRSPowersPersistentGet(Mat A, IDRSPowersPersistent **pers
     PetscCall(PetscObjectCompose((PetscObject)A, IDRSPowersPersistentKey, (PetscObject)container));
     PetscCall(PetscContainerDestroy(&container));
   }
+  PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &pattern));
-  if ((*persistent)->planned && (*persistent)->pattern == pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  if ((*persistent)->id == id && (*persistent)->pattern == pattern) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSPowersPersistentReset(*persistent));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
   (*persistent)->n     = n;
   (*persistent)->lanes = IDRSCountRowLanes(n, i, NULL, &(*persistent)->extra, &(*persistent)->longest);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  (*persistent)->id      = id;
   (*persistent)->pattern = pattern;
-  (*persistent)->planned = true;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -112,9 +112,11 @@ PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 
 PetscErrorCode IDRSNorms_Vec(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
-  const PetscBool split = (PetscBool)(group->count > 1 && group->work[0]->size > 1 && v[0]->ops->norm_local);
+  PetscBool nest, split;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)v[0], VECNEST, &nest)); /* its norm_local is the norm of all processes */
+  split = (PetscBool)(group->count > 1 && group->work[0]->size > 1 && v[0]->ops->norm_local && !nest);
   for (PetscInt i = 0; i < group->count; i++) {
     if (split) PetscCall(VecNormBegin(v[i], NORM_2, &norms[i]));
     else PetscCall(VecNorm(v[i], NORM_2, &norms[i]));

@@ -166,7 +166,7 @@ static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, Pets
   *copied = *v ? PETSC_FALSE : PETSC_TRUE;
   if (*copied) {
     PetscCall(VecDuplicate(idrs->slot[0].r, v));
-    PetscCall(VecCopy(column, *v));
+    PetscCall(IDRSVecCopy(column, *v));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -247,7 +247,7 @@ static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, K
     PetscCall(PetscArraycpy(dense->histories[index], rep->history, dense->lengths[index]));
   }
   PetscCall(MatDenseGetColumnVecWrite(dense->X, index, &column)); /* also increases the state of X */
-  if (col->copied) ierr = VecCopy(rep->sol, column);
+  if (col->copied) ierr = IDRSVecCopy(rep->sol, column);
   PetscCall(MatDenseRestoreColumnVecWrite(dense->X, index, &column));
   PetscCall(ierr);
   PetscCall(KSPIDRSEmptySlot_Private(ksp, col));

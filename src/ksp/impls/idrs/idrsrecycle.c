@@ -275,7 +275,9 @@ static PetscErrorCode KSPIDRSRestoreBases_Private(KSP ksp, KSPIDRSColumn *col)
   rec->columns = 0;
   if (rec->stage == KSPIDRS_NOTHING) PetscFunctionReturn(PETSC_SUCCESS);
   if (rec->stage == KSPIDRS_HAVE_U) {
-    PetscCall(KSPIDRSMatvec_Private(ksp, &one));  /* G_k = A U_k */
+    rec->recycled = PETSC_TRUE;                  /* U_k is of the last solve: no preconditioner has multiplied it in this one */
+    PetscCall(KSPIDRSMatvec_Private(ksp, &one)); /* G_k = A U_k */
+    rec->recycled = PETSC_FALSE;
     PetscCall(KSPIDRSProject_Private(ksp, &one)); /* d = P^H G_k, G_k^H G_k */
     PetscCall(IDRSQueueCollect(col->work, &outcome));
     if (outcome.verdict == IDRS_NOT_FINITE) rec->status = KSPIDRS_BREAKDOWN;

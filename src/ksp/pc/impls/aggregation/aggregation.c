@@ -34,11 +34,17 @@ typedef struct {
   PetscObjectState smoother; /* state of the PC of the smoother after its set-up */
 } AggregationLevel;
 
+/* Of the coarsest matrix, if LU solves with it: the largest entry of all rows, and 1 / the least one of the largest of each row */
+typedef struct {
+  PetscReal largest, reciprocal;
+} AggregationRows;
+
 typedef struct {
   const AggregatesOps *ops;
   AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
   PetscInt             count;
   PetscBool            plain; /* cycle.c makes the cycles, not PCMG */
+  AggregationRows      rows;
   AggregationCoarsest  coarsest;
   AggregationSmall     small;
   /* functions of PCMG, which the functions of this type call */
@@ -78,6 +84,7 @@ static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
 {
   PetscFunctionBegin;
   aggregation->plain = PETSC_FALSE;
+  aggregation->rows  = (AggregationRows){0.0, 0.0};
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(PCAggregationDestroyCycle(&aggregation->small));
   PetscCall((*AggregationCycles_CUDA.destroygather)(&aggregation->small.gather));
@@ -221,27 +228,46 @@ static PetscErrorCode PCAggregationSetRedundant(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Sets what LU does with a pivot of the size of rounding errors, as in the last row of a singular matrix: it is replaced by a large
-   one, so the unknown is about zero, and its equation is not used
-*/
-static PetscErrorCode PCAggregationSetPivots(Mat A, PC lu)
+static PetscErrorCode PCAggregationMeasureRows(Mat A, AggregationRows *of)
 {
-  PetscReal largest, reciprocal; /* of the largest entries of rows: the largest, and 1 / least */
-  Vec       rows;
+  Vec rows;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, NULL, &rows));
   PetscCall(MatGetRowMaxAbs(A, rows, NULL));
-  PetscCall(VecNorm(rows, NORM_INFINITY, &largest));
+  PetscCall(VecNorm(rows, NORM_INFINITY, &of->largest));
   PetscCall(VecReciprocal(rows)); /* rows of zeros keep 0 */
-  PetscCall(VecNorm(rows, NORM_INFINITY, &reciprocal));
+  PetscCall(VecNorm(rows, NORM_INFINITY, &of->reciprocal));
   PetscCall(VecDestroy(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Sets what LU does with a pivot of the size of rounding errors, as in the last row of a singular matrix: it is replaced by a large
+   one, so the unknown is about zero, and its equation is not used
+*/
+static PetscErrorCode PCAggregationSetPivots(PC lu, const AggregationRows *rows)
+{
+  PetscFunctionBegin;
   PetscCall(PCFactorSetShiftType(lu, MAT_SHIFT_INBLOCKS));
-  if (reciprocal > 0.0 && PetscIsNormalReal(reciprocal) && PetscIsNormalReal(largest)) {
-    PetscCall(PCFactorSetZeroPivot(lu, AGGREGATION_PIVOT * PETSC_MACHINE_EPSILON / reciprocal));
-    PetscCall(PCFactorSetShiftAmount(lu, largest));
+  if (rows->reciprocal > 0.0 && PetscIsNormalReal(rows->reciprocal) && PetscIsNormalReal(rows->largest)) {
+    PetscCall(PCFactorSetZeroPivot(lu, AGGREGATION_PIVOT * PETSC_MACHINE_EPSILON / rows->reciprocal));
+    PetscCall(PCFactorSetShiftAmount(lu, rows->largest));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Are the pivots that LU replaces still those of the size of rounding errors? */
+static PetscErrorCode PCAggregationPivotsHold(Mat A, const AggregationRows *before, PetscBool *hold)
+{
+  AggregationRows now;
+  PetscReal       ratio[2];
+
+  PetscFunctionBegin;
+  PetscCall(PCAggregationMeasureRows(A, &now));
+  ratio[0] = now.largest / before->largest;
+  ratio[1] = now.reciprocal / before->reciprocal;
+  *hold    = (PetscBool)(ratio[0] < 100 && ratio[0] > 0.01 && ratio[1] < 100 && ratio[1] > 0.01);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,14 +282,14 @@ static PetscErrorCode PCAggregationSetPivots(Mat A, PC lu)
 */
 static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
 {
-  const PC_Aggregation *aggregation = PCAggregationGet(pc);
-  const PetscBool       device      = (PetscBool)(aggregation->ops != &Aggregates_Host);
-  const char           *prefix;
-  PetscInt              N;
-  PetscMPIInt           size;
-  PetscBool             own;
-  KSP                   coarse;
-  PC                    inner;
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const PetscBool device      = (PetscBool)(aggregation->ops != &Aggregates_Host);
+  const char     *prefix;
+  PetscInt        N;
+  PetscMPIInt     size;
+  PetscBool       own;
+  KSP             coarse;
+  PC              inner;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
@@ -299,7 +325,8 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
       }
       PetscCall(PCSetType(inner, PCLU));
     }
-    PetscCall(PCAggregationSetPivots(aggregation->level[aggregation->count - 1].A, inner)); /* no effect on other types than LU */
+    PetscCall(PCAggregationMeasureRows(aggregation->level[aggregation->count - 1].A, &aggregation->rows));
+    PetscCall(PCAggregationSetPivots(inner, &aggregation->rows)); /* no effect on other types than LU */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -404,14 +431,15 @@ static PetscErrorCode PCAggregationCreateLevels(PC pc)
 }
 
 /*
-   Computes the coarse matrices for new values in the same pattern. If a row without an aggregate has got couplings, or if the
-   coarsest level is large, `stale` is true, and all levels must be made again
+   Computes the coarse matrices for new values in the same pattern. If a row without an aggregate has got couplings, the coarsest
+   level is large, or its entries have another size, `stale` is true, and all levels must be made again
 */
 static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
   const char     *why         = NULL;
   PetscInt        missing, N;
+  PetscBool       hold = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
@@ -425,8 +453,12 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
     PetscCall((*aggregation->ops->missing)(level->A, level->P, &missing));
     IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
     *stale = (PetscBool)(missing > 0);
-    if (*stale) break;
+    if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(PCAggregationMultiply(pc, level, MAT_REUSE_MATRIX));
+  }
+  if (aggregation->rows.largest > 0.0) {
+    PetscCall(PCAggregationPivotsHold(aggregation->level[aggregation->count - 1].A, &aggregation->rows, &hold));
+    *stale = (PetscBool)!hold;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

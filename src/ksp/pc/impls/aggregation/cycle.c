@@ -41,7 +41,8 @@ static PetscErrorCode LevelIsPlain(const PC_MG_Levels *level, PetscBool *plain)
   PetscCall(SolverGetSteps(level->smoothd, &steps));
   PetscCall(KSPGetPC(level->smoothd, &pc));
   PetscCall(PetscObjectQueryFunction((PetscObject)pc, PCPOLY_SMOOTH, &smooth));
-  *plain = (PetscBool)(steps == 1 && smooth && level->smoothu == level->smoothd && !level->cr);
+  *plain = (PetscBool)(steps == 1 && smooth && level->smoothu == level->smoothd && !level->cr &&
+                       level->restrct == level->interpolate && level->residual == PCMGResidualDefault);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -186,13 +187,16 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCoarsest *coars
   PetscCall(SolverIsInverse(pc, coarsest, &inverse));
   if (!inverse || !coarsest->transposed) why = "the coarsest level has another solver";
   for (PetscInt l = 1; l < count && !why; l++) {
-    PetscInt N;
-    PC       poly;
+    PetscInt  N;
+    PetscBool shell;
+    PC        poly;
 
     PetscCall(KSPGetOperators(levels[l]->smoothd, NULL, &step[l].A));
     PetscCall(MatGetSize(step[l].A, &N, NULL));
     if (N > AGGREGATION_SMALL) break;
-    step[l].P      = levels[l]->interpolate;
+    step[l].P = levels[l]->interpolate;
+    PetscCall(PetscObjectTypeCompare((PetscObject)step[l].P, MATSHELL, &shell));
+    if (!shell) break; /* it is the program's */
     step[l].visits = l > 1 ? levels[l]->cycles : 1;
     PetscCall(KSPGetPC(levels[l]->smoothd, &poly));
     PetscUseMethod(poly, IDRS_POLYNOMIAL, (PC, Vec, const IDRSPolynomial **), (poly, levels[l]->r, &step[l].polynomial));

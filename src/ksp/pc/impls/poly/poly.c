@@ -271,8 +271,12 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
+  /* a polynomial that is kept needs the precision that it was measured with, which may be wider than the one asked for */
+  if (poly->reuse && poly->p.degree) {
+    PetscCall(PCPolySetUpCopy_Private(pc, poly->op.copy ? poly->op.copy->precision : poly->precision));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
-  if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
   /* vectors with the hashed start vector, unless they have been kept */
   if (vecs->count != count) {
     PetscCall(PCPolyVecsDestroy_Private(vecs));
@@ -441,10 +445,15 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PC_Poly             *poly = (PC_Poly *)pc->data;
   const PetscBool      had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
   const PetscBool      chose = (PetscBool)(poly->weak || had); /* the last set-up compared both scalings */
-  PetscBool            suits = PETSC_FALSE, kept, match;
+  PetscBool            suits = PETSC_FALSE, kept, match, same;
+  PetscObjectId        id;
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
+  /* PETSc may count a pattern as the same if MatAXPY() has replaced the matrix in its Mat */
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
+  same         = (PetscBool)(pc->flag == SAME_NONZERO_PATTERN && id == poly->pmatid);
+  poly->pmatid = id;
   PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
   PetscCheck(
     !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
@@ -452,11 +461,11 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
     IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, IDRSPrefix(pc));
   if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
   /* the matching of the last set-up is kept if the pattern has not changed and it suits the new values */
-  if (had && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->op.matching, pc->pmat, &suits));
+  if (had && same) PetscCall(IDRSMatchingUpdate(poly->op.matching, pc->pmat, &suits));
   if (suits) PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_REUSE_MATRIX, &poly->matched));
   else PetscCall(PCPolyDestroyMatching_Private(pc));
   /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
-  kept = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
+  kept  = (PetscBool)(poly->p.degree && (poly->reuse || (same && chose && (!had || poly->op.matching))));
   match = (PetscBool)(asked || (kept && had));
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && !poly->nuser) PetscCall(PCPolySetUpBetter_Private(pc));

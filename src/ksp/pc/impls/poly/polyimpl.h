@@ -89,7 +89,7 @@ typedef struct {
   PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
 } PCPolySteps;
 
-/* Vectors of the set-up. The first is the start vector of a seed, and never changes */
+/* Vectors of the set-up. The first is the start vector of a seed, or -1 if a set-up has overwritten it */
 typedef struct {
   PetscInt count, seed;
   Vec     *K;
@@ -107,6 +107,7 @@ typedef struct {
   PetscInt        nuser;     /* roots set by the user */
   IDRSRoot       *user;
   PCPolyOperator  op;         /* its A is pc->pmat at the set-up, or matched */
+  PetscObjectId   pmatid;     /* of pc->pmat at the set-up */
   Mat             matched;    /* the permuted and scaled matrix of a matching, or NULL */
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */

@@ -129,6 +129,3 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication_Private(KSP, KSPIDRSCommunic
 PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP, KSPIDRSProduct);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetRun_Private(KSP, KSPIDRSRun);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth_Private(KSP, PetscInt);
-
-/* Returns PETSC_TRUE if no monitor of the KSP, which may have another type, needs the solution */
-PETSC_INTERN PetscBool KSPIDRSMonitorsNorms(KSP);

@@ -423,6 +423,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSRecover_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareColumns_Private(KSP, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkspaceInfo *);
 PETSC_INTERN PetscErrorCode KSPIDRSForgetKept_Private(KSP);
+PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
 
 /* idrscolumns.c */
 PETSC_INTERN PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP, Mat, Mat);

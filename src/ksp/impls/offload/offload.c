@@ -5,6 +5,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrssettings.h>
 #include "offload.h"
+#include "../idrs/idrsimpl.h"
 
 typedef enum {
   OFFLOAD_SETUP,   /* the copies have been updated, for the next solve */

@@ -467,7 +467,10 @@ PETSC_INTERN PetscBool      KSPIDRSTestsNorm(KSP, PetscInt);
 PETSC_INTERN IDRSBounds     KSPIDRSGetTestedBounds(KSP, const KSPIDRSColumn *);
 PETSC_INTERN IDRSBounds     KSPIDRSGetBounds(KSP, const KSPIDRSColumn *);
 
-/* idrsoperator.c */
+/* idrsoperator.c. Squares of smaller norms lose digits or underflow; squares of larger norms overflow */
+#define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
+#define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
+PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSColumns *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultSolution_Private(KSP, const KSPIDRSColumn *, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, const KSPIDRSColumns *, PetscBool, Vec[], Vec[]);
@@ -490,8 +493,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP, KSPIDRSColumn *, 
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
-PETSC_INTERN PetscErrorCode KSPIDRSCheckTolerance_Private(KSP, KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckTrueNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckIterates_Private(KSP, const KSPIDRSColumns *);

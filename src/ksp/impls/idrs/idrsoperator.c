@@ -1,4 +1,4 @@
-/* Products with A, counted and timed */
+/* Products with A, and norms, counted; products are timed */
 #include "idrsimpl.h"
 
 /*
@@ -79,6 +79,37 @@ PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSColumns *cols, 
   for (PetscInt i = 0; left && i < cols->count; i++) {
     PetscCall(KSPIDRSPCApply_Private(ksp, t[i], y[i])); /* y = B^{-1}t */
     if (copy && copy[i]) PetscCall(VecCopy(y[i], copy[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSNorms_Private - Computes ||v|| for all columns. t is overwritten if the squares of v underflow, lose digits or overflow:
+   ||v|| = ||t|| / factor, t = factor v
+*/
+PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[], PetscReal norms[])
+{
+  const IDRSGroup group  = KSPIDRSGetGroup(cols);
+  KSPIDRSCounts  *counts = &((KSP_IDRS *)ksp->data)->counts;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSNorms(&group, v, norms));
+  counts->norms++;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const Vec t = cols->column[i]->t;
+    PetscReal largest, factor;
+
+    if (!(norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM)) continue;
+    PetscCall(VecNorm(v[i], NORM_INFINITY, &largest));
+    counts->norms++;
+    if (!(largest > 0.0 && largest <= PETSC_MAX_REAL)) continue;
+    factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
+    PetscCall(VecCopy(v[i], t));
+    PetscCall(IDRSVecForgetNorm(t)); /* which was copied with the vector */
+    PetscCall(VecScale(t, factor));
+    PetscCall(VecNorm(t, NORM_2, &norms[i]));
+    counts->norms++;
+    norms[i] /= factor;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

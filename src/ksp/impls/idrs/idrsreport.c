@@ -131,6 +131,33 @@ static void KSPIDRSSafeguardReport(KSPIDRSColumn *col, PetscInt its, PetscReal r
 }
 
 /*
+   Computes the tolerance of PETSc's default test again if the squares in its ||b||, from the left
+   ||B^-1 b||, overflow, so that any guess would meet it, or underflow, so that the test takes ||b - A x|| instead
+*/
+static PetscErrorCode KSPIDRSCheckTolerance_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  KSPIDRSReported              *rep = &col->rep;
+  const KSPIDRSColumns          one = KSPIDRSOneColumn(col);
+  const KSPConvergedDefaultCtx *ctx = (const KSPConvergedDefaultCtx *)ksp->cnvP;
+  Vec                           b   = rep->rhs;
+  PetscReal                     norm;
+
+  PetscFunctionBegin;
+  if (ksp->guess_zero || ksp->converged != KSPConvergedDefault || ctx->initialrtol || ksp->normtype == KSP_NORM_NONE)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  if (rep->rnorm0 >= IDRS_SMALLEST_NORM && rep->rnorm0 <= IDRS_LARGEST_NORM && rep->rnorm0 != rep->rnorm)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  if (ksp->normtype == KSP_NORM_PRECONDITIONED) PetscCall(KSP_PCApply(ksp, rep->rhs, b = col->t));
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &b, &norm));
+  if (norm == 0.0) PetscFunctionReturn(PETSC_SUCCESS);
+  rep->rnorm0 = ctx->mininitialrtol ? PetscMin(norm, rep->rnorm) : norm;
+  rep->ttol   = PetscMax(ksp->rtol * rep->rnorm0, ksp->abstol);
+  if (rep->reason > 0 && rep->rnorm > rep->ttol) rep->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    KSPIDRSReport_Private - Reports an iteration. If its norm must be verified first, the recurrence is suspended, and the report is
    concluded later
 */

@@ -11,10 +11,6 @@
 */
 #include "idrsimpl.h"
 
-/* Squares of smaller norms lose digits or underflow; squares of larger norms overflow */
-#define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
-#define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
-
 /*
    KSPIDRSAddIterate_Private - Adds the iterate of the recurrence to the solution of each column. v may be overwritten, and z
    must be set to 0 before the next step
@@ -70,64 +66,6 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
     if (idrs->d) PetscCall(VecAXPY(v, idrs->sigma, idrs->d));
   }
   if (V) *V = v;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSNorms_Private - Computes ||v|| for all columns. t is overwritten if the squares of v underflow, lose digits or overflow:
-   ||v|| = ||t|| / factor, t = factor v
-*/
-PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[], PetscReal norms[])
-{
-  const IDRSGroup group  = KSPIDRSGetGroup(cols);
-  KSPIDRSCounts  *counts = &((KSP_IDRS *)ksp->data)->counts;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSNorms(&group, v, norms));
-  counts->norms++;
-  for (PetscInt i = 0; i < cols->count; i++) {
-    const Vec t = cols->column[i]->t;
-    PetscReal largest, factor;
-
-    if (!(norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM)) continue;
-    PetscCall(VecNorm(v[i], NORM_INFINITY, &largest));
-    counts->norms++;
-    if (!(largest > 0.0 && largest <= PETSC_MAX_REAL)) continue;
-    factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
-    PetscCall(VecCopy(v[i], t));
-    PetscCall(IDRSVecForgetNorm(t)); /* which was copied with the vector */
-    PetscCall(VecScale(t, factor));
-    PetscCall(VecNorm(t, NORM_2, &norms[i]));
-    counts->norms++;
-    norms[i] /= factor;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSCheckTolerance_Private - Computes the tolerance of PETSc's default test again if the squares in its ||b||, from the left
-   ||B^-1 b||, overflow, so that any guess would meet it, or underflow, so that the test takes ||b - A x|| instead
-*/
-PetscErrorCode KSPIDRSCheckTolerance_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  KSPIDRSReported              *rep = &col->rep;
-  const KSPIDRSColumns          one = KSPIDRSOneColumn(col);
-  const KSPConvergedDefaultCtx *ctx = (const KSPConvergedDefaultCtx *)ksp->cnvP;
-  Vec                           b   = rep->rhs;
-  PetscReal                     norm;
-
-  PetscFunctionBegin;
-  if (ksp->guess_zero || ksp->converged != KSPConvergedDefault || ctx->initialrtol || ksp->normtype == KSP_NORM_NONE)
-    PetscFunctionReturn(PETSC_SUCCESS);
-  if (rep->rnorm0 >= IDRS_SMALLEST_NORM && rep->rnorm0 <= IDRS_LARGEST_NORM && rep->rnorm0 != rep->rnorm)
-    PetscFunctionReturn(PETSC_SUCCESS);
-  if (ksp->normtype == KSP_NORM_PRECONDITIONED) PetscCall(KSP_PCApply(ksp, rep->rhs, b = col->t));
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &b, &norm));
-  if (norm == 0.0) PetscFunctionReturn(PETSC_SUCCESS);
-  rep->rnorm0 = ctx->mininitialrtol ? PetscMin(norm, rep->rnorm) : norm;
-  rep->ttol   = PetscMax(ksp->rtol * rep->rnorm0, ksp->abstol);
-  if (rep->reason > 0 && rep->rnorm > rep->ttol) rep->reason = KSP_CONVERGED_ITERATING;
-  PetscCall(KSPIDRSTestNorm_Private(ksp, col, norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -257,7 +257,7 @@ static PetscErrorCode PCAggregationSetPivots(PC lu, const AggregationRows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are the pivots that LU replaces still those of the size of rounding errors? */
+/* Sets `hold` if the pivots that LU replaces are still of the size of rounding errors */
 static PetscErrorCode PCAggregationPivotsHold(Mat A, const AggregationRows *before, PetscBool *hold)
 {
   AggregationRows now;

@@ -27,8 +27,8 @@ typedef struct _n_IDRSPowers IDRSPowers;
 
 /*
    Results of a sum: y, v_k and z, each of which may be NULL. If `adds` is set, the sum is added to y. Only back end stream supports
-   this, and computes z. Only back end persistent uses the members after z, diagonals and a matching, each of which may be NULL. Both
-   compute sums with y = NULL
+   this, and computes z. Only back end persistent uses the members after z, diagonals and a matching, each of which may be NULL.
+   Both compute sums with y = NULL
 */
 typedef struct {
   const PetscScalar *c;

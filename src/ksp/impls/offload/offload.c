@@ -362,8 +362,8 @@ static PetscErrorCode KSPMatSolve_Offload(KSP ksp, Mat B, Mat X)
 
   PetscFunctionBegin;
   /* tests, monitors and functions of the program may ask for the vectors of a solve */
-  if ((ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) || !KSPIDRSMonitorsNorms(ksp) || ksp->err_hist ||
-      ksp->presolve || ksp->postsolve || ksp->guess) {
+  if ((ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) || !KSPIDRSMonitorsNorms(ksp) ||
+      ksp->err_hist || ksp->presolve || ksp->postsolve || ksp->guess) {
     PetscCall(KSPOffloadSolveEach(ksp, requested, B, X));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -30,7 +30,7 @@ typedef struct {
   KSP           inner;
   PC            outer;
   struct _PCOps ops;
-  PetscBool     setup; /* the preconditioner of the program has been set up */
+  PetscBool     setup;                                                /* the preconditioner of the program has been set up */
   PetscErrorCode (*coordinates)(PC, PetscInt, PetscInt, PetscReal *); /* its PCSetCoordinates(), or NULL */
 } OffloadPC;
 

@@ -143,7 +143,8 @@ static PetscErrorCode KSPIDRSCheckTolerance_Private(KSP ksp, KSPIDRSColumn *col)
   PetscReal                     norm;
 
   PetscFunctionBegin;
-  if (ksp->guess_zero || ksp->converged != KSPConvergedDefault || ctx->initialrtol || ksp->normtype == KSP_NORM_NONE)
+  if (ksp->guess_zero || ksp->converged != KSPConvergedDefault || ctx->initialrtol || ksp->normtype == KSP_NORM_NONE ||
+      rep->reason == KSP_CONVERGED_ITS) /* the test has computed no tolerance */
     PetscFunctionReturn(PETSC_SUCCESS);
   if (rep->rnorm0 >= IDRS_SMALLEST_NORM && rep->rnorm0 <= IDRS_LARGEST_NORM && rep->rnorm0 != rep->rnorm)
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -152,7 +153,8 @@ static PetscErrorCode KSPIDRSCheckTolerance_Private(KSP ksp, KSPIDRSColumn *col)
   if (norm == 0.0) PetscFunctionReturn(PETSC_SUCCESS);
   rep->rnorm0 = ctx->mininitialrtol ? PetscMin(norm, rep->rnorm) : norm;
   rep->ttol   = PetscMax(ksp->rtol * rep->rnorm0, ksp->abstol);
-  if (rep->reason > 0 && rep->rnorm > rep->ttol) rep->reason = KSP_CONVERGED_ITERATING;
+  if ((rep->reason == KSP_CONVERGED_RTOL || rep->reason == KSP_CONVERGED_ATOL) && rep->rnorm > rep->ttol)
+    rep->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -239,7 +239,44 @@ static PetscErrorCode TestFatal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestOptions, "options"}, {TestTypes, "types of matrices"}, {TestFatal, "inputs that ended the program"})
+/* A restriction of the program takes effect at the next set-up */
+static PetscErrorCode TestRestriction(void)
+{
+  PetscInt  levels;
+  PetscBool aij, same;
+  Mat       A, P, R;
+  Vec       b, x, y;
+  PC        pc;
+  KSP       ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(KindCreate(FIVE, 60, &A));
+  PetscCall(SystemFor(A, &b, &x));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(SolverFor(A, KSPFGMRES, NULL, &ksp));
+  PetscCall(SolveSystem("restriction of aggregates", ksp, A, b, x));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(PCMGGetLevels(pc, &levels));
+  PetscCall(PCMGGetInterpolation(pc, levels - 1, &P));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)P, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (aij) {
+    PetscCall(MatDuplicate(P, MAT_COPY_VALUES, &R));
+    PetscCall(MatScale(R, 0.5));
+    PetscCall(PCMGSetRestriction(pc, levels - 1, R));
+    PetscCall(PetscObjectStateIncrease((PetscObject)A));
+    PetscCall(SolveSystem("restriction of the program", ksp, A, b, y));
+    PetscCall(PCApply(pc, b, y));
+    PetscCall(VecEqual(x, y, &same));
+    PetscCall(ComplainIf(same, "a restriction of the program has no effect"));
+    PetscCall(MatDestroy(&R));
+  } else PetscCall(Skip("levels on a GPU have no matrix of type aij"));
+  PetscCall(DestroyAll(&ksp, &b, &x, &y, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+RUN_TESTS({TestOptions, "options"}, {TestTypes, "types of matrices"}, {TestFatal, "inputs that ended the program"},
+          {TestRestriction, "a restriction of the program"})
 
 /*TEST
 

@@ -435,6 +435,8 @@ static PetscErrorCode TestPattern(void)
   PetscCall(ComplainIf(ids[1] == ids[0], "one entry more: the same inner matrix"));
   hidden.shift[0] = 6;
   PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &other, &bother));
+  PetscCall(MatAXPY(A, 1e-9, other, DIFFERENT_NONZERO_PATTERN)); /* replaces the matrix in A */
+  PetscCall(CheckFresh("MatAXPY()", pc, type, A, b));
   PetscCall(ShellCreate(A, PassMult, A, &shell));
   PetscCall(PCSetOperators(pc, shell, other));
   PetscCall(CheckFresh("another matrix, a shell for the system", pc, type, other, bother));
@@ -443,6 +445,27 @@ static PetscErrorCode TestPattern(void)
   PetscCall(CheckFresh("after PCReset()", pc, type, A, b));
   PetscCall(DestroyAll(&pc, &shell, &bother, &other, &b, &A));
   PetscCall(Verdict("another pattern"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A type whose products read a copy of the values */
+static PetscErrorCode TestCopies(void)
+{
+  Mat A, copy;
+  Vec b, x, y;
+  PC  pc, other;
+
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
+  PetscCall(MatConvert(A, MATAIJCRL, MAT_INITIAL_MATRIX, &copy));
+  PetscCall(DuplicateAll(b, &x, &y));
+  PetscCall(MatchingCreate(A, PCPOLY, &pc));
+  PetscCall(MatchingCreate(copy, PCPOLY, &other));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(PCApply(other, b, y));
+  PetscCall(CheckEqual(MATAIJCRL, y, x, Rounding(PCPOLY)));
+  PetscCall(DestroyAll(&pc, &other, &x, &y, &b, &A, &copy));
+  PetscCall(Verdict("values that a type copies"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1032,6 +1055,7 @@ int main(int argc, char **argv)
   PetscCall(TestOtherVectors());
   PetscCall(TestNewValues());
   PetscCall(TestPattern());
+  PetscCall(TestCopies());
   PetscCall(TestReuse());
   PetscCall(TestBlocks());
   PetscCall(TestSolvers());

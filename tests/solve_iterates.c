@@ -2,7 +2,7 @@ static char help[] = "Iterates and norms of KSPIDRS: at every iteration for moni
 type nest or of a grid, with preconditioners that vary, and for the transpose, which with complex numbers is not\n\
 the Hermitian transpose.\n\n";
 
-#include "systems.h"
+#include "columns.h"
 
 /* A monitor that checks the iterate and its residual at every iteration, and keeps the norms */
 typedef struct {
@@ -202,9 +202,11 @@ static PetscErrorCode TestEnds(void)
 /* Vectors without an array of their own, from MATNEST. The back end is vec, or chosen by the solver */
 static PetscErrorCode TestNest(void)
 {
-  Mat      blocks[4], A, S;
-  Vec      b, x, parts[2];
-  PetscInt n, N;
+  Mat       blocks[4], A, S, B, X;
+  Vec       b, x, parts[2];
+  PetscInt  n, N;
+  PetscReal rnorm, bnorm;
+  KSP       ksp;
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.8, LAYOUT_EVEN, &blocks[0], &parts[0]));
@@ -226,7 +228,6 @@ static PetscErrorCode TestNest(void)
     static Watch    watch;
     Variant         variant;
     PC              pc;
-    KSP             ksp;
 
     PetscCall(VariantCreate(shell ? S : A, i, &variant, &ksp));
     PetscCall(KSPGetPC(ksp, &pc));
@@ -238,7 +239,18 @@ static PetscErrorCode TestNest(void)
     PetscCall(SolveToNorm(variant.what, ksp, b, x));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(DestroyAll(&S, &A, &x, &b));
+  /* the solver has vectors of type nest, and the columns of B and X are not of this type */
+  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+  PetscCall(BlocksCreate(S, 3, BLOCK_RANDOM, &B, &X));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  for (PetscInt j = 0; j < 3; j++) {
+    PetscCall(ColumnGet(B, j, b));
+    PetscCall(ColumnGet(X, j, x));
+    PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "KSPMatSolve(), column %" INT ": the norm of b - A x is %g of %g", j,
+                         (double)rnorm, (double)bnorm));
+  }
+  PetscCall(DestroyAll(&ksp, &B, &X, &S, &A, &x, &b));
   for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&blocks[i]));
   for (PetscInt i = 0; i < 2; i++) PetscCall(VecDestroy(&parts[i]));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -131,15 +131,14 @@ static void KSPIDRSSafeguardReport(KSPIDRSColumn *col, PetscInt its, PetscReal r
 }
 
 /*
-   Computes the tolerance of PETSc's default test again if the squares in its ||b||, from the left
-   ||B^-1 b||, overflow, so that any guess would meet it, or underflow, so that the test takes ||b - A x|| instead
+   Computes the tolerance of PETSc's default test again if the squares in its ||b||, from the left ||B^-1 b||, overflow, so that any
+   guess would meet it, or underflow, so that the test takes ||b - A x|| instead
 */
 static PetscErrorCode KSPIDRSCheckTolerance_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSPIDRSReported              *rep = &col->rep;
   const KSPIDRSColumns          one = KSPIDRSOneColumn(col);
   const KSPConvergedDefaultCtx *ctx = (const KSPConvergedDefaultCtx *)ksp->cnvP;
-  Vec                           b   = rep->rhs;
   PetscReal                     norm;
 
   PetscFunctionBegin;
@@ -148,8 +147,10 @@ static PetscErrorCode KSPIDRSCheckTolerance_Private(KSP ksp, KSPIDRSColumn *col)
     PetscFunctionReturn(PETSC_SUCCESS);
   if (rep->rnorm0 >= IDRS_SMALLEST_NORM && rep->rnorm0 <= IDRS_LARGEST_NORM && rep->rnorm0 != rep->rnorm)
     PetscFunctionReturn(PETSC_SUCCESS);
-  if (ksp->normtype == KSP_NORM_PRECONDITIONED) PetscCall(KSP_PCApply(ksp, rep->rhs, b = col->t));
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &b, &norm));
+  if (ksp->normtype == KSP_NORM_PRECONDITIONED) PetscCall(KSP_PCApply(ksp, rep->rhs, col->t));
+  else PetscCall(IDRSVecCopy(rep->rhs, col->t));
+  PetscCall(IDRSVecForgetNorm(col->t)); /* which was copied with the vector */
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->t, &norm));
   if (norm == 0.0) PetscFunctionReturn(PETSC_SUCCESS);
   rep->rnorm0 = ctx->mininitialrtol ? PetscMin(norm, rep->rnorm) : norm;
   rep->ttol   = PetscMax(ksp->rtol * rep->rnorm0, ksp->abstol);

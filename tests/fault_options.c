@@ -210,7 +210,7 @@ static PetscErrorCode TestSetUp(void)
   PetscCall(SolverCreate(A[0], 3, PCAGGREGATION, &ksp));
   PetscCall(PetscOptionsSetValue(NULL, "-mg_levels_1_pc_poly_seed", "-1"));
   Try(ierr, KSPSetUp(ksp));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A[0], MATMPIAIJCUSPARSE, &gpus)); /* there the option is that of another level */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A[0], MATMPIAIJCUSPARSE, &gpus)); /* no level has this prefix there */
   if (gpus) PetscCall(KSPReset(ksp));
   else PetscCall(CheckError(ierr, "aggregation", "-mg_levels_1_pc_poly_seed", "-1"));
   PetscCall(PetscOptionsClearValue(NULL, "-mg_levels_1_pc_poly_seed"));

@@ -165,7 +165,7 @@ static PetscErrorCode TestChanges(void)
   /* new values, whose aggregates are the same */
   PetscCall(MatScale(A, 4.0));
   PetscCall(CheckAsNew("new values", ksp, A, b));
-  PetscCall(MatScale(A, PETSC_SQRT_MACHINE_EPSILON)); /* all pivots are smaller than those that were rounding errors */
+  PetscCall(MatScale(A, PETSC_SQRT_MACHINE_EPSILON)); /* every pivot is now smaller than the old limit */
   PetscCall(CheckAsNew("small values", ksp, A, b));
   PetscCall(MatScale(A, 1 / PETSC_SQRT_MACHINE_EPSILON));
   PetscCall(VecSetGeneral(d, 0.7));

@@ -351,13 +351,6 @@ static PetscErrorCode WatchTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConver
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ends a solve in the third iteration, unless b = 0 */
-static PetscErrorCode DivergingTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
-{
-  *reason = rnorm == 0.0 ? KSP_CONVERGED_ATOL : it > 2 ? KSP_DIVERGED_DTOL : KSP_CONVERGED_ITERATING;
-  return PETSC_SUCCESS;
-}
-
 static PetscErrorCode WatchMonitor(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
 {
   return WatchTest(ksp, it, rnorm, NULL, NULL);
@@ -401,6 +394,13 @@ static PetscErrorCode BuildMonitor(KSP ksp, PetscInt it, PetscReal rnorm, void *
   PetscCall(VecDestroy(&r));
   PetscCall(Fault(!(PetscAbsReal(norm - rnorm) <= rtol * norm), "the norm of a monitor"));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ends a solve in the third iteration, unless b = 0 */
+static PetscErrorCode DivergingTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  *reason = rnorm == 0.0 ? KSP_CONVERGED_ATOL : it > 2 ? KSP_DIVERGED_DTOL : KSP_CONVERGED_ITERATING;
+  return PETSC_SUCCESS;
 }
 
 /* A column without iterations is the last one, and the others do not converge: the reason is theirs */

@@ -122,6 +122,18 @@ typedef PetscInt IDRSMatIndex;
 #endif
 
 /*
+   Returns PETSC_TRUE if the matrix of a set-up has the pattern that it had at the last set-up. PETSc's flag alone may say so after
+   MatAXPY() has replaced the matrix in its Mat, which then has another id
+*/
+static inline PetscBool IDRSPatternIsSame(MatStructure flag, Mat A, PetscObjectId *id)
+{
+  const PetscObjectId before = *id;
+
+  *id = ((PetscObject)A)->id;
+  return (PetscBool)(flag == SAME_NONZERO_PATTERN && *id == before);
+}
+
+/*
    Returns PETSC_TRUE if KSPMatSolve() solves transposed systems. Before 3.19 it cannot, and does not reset the flag of the last
    KSPSolveTranspose(). From 3.26 on an assembled transpose has another flag
 */

@@ -142,10 +142,10 @@ static PetscErrorCode KSPIDRSCheckTolerance_Private(KSP ksp, KSPIDRSColumn *col)
   PetscReal                     norm;
 
   PetscFunctionBegin;
+  /* with KSP_CONVERGED_ITS the test has computed no tolerance */
   if (ksp->guess_zero || ksp->converged != KSPConvergedDefault || ctx->initialrtol || ksp->normtype == KSP_NORM_NONE ||
-      rep->reason == KSP_CONVERGED_ITS) /* the test has computed no tolerance */
-    PetscFunctionReturn(PETSC_SUCCESS);
-  if (rep->rnorm0 >= IDRS_SMALLEST_NORM && rep->rnorm0 <= IDRS_LARGEST_NORM && rep->rnorm0 != rep->rnorm)
+      rep->reason == KSP_CONVERGED_ITS ||
+      (rep->rnorm0 >= IDRS_SMALLEST_NORM && rep->rnorm0 <= IDRS_LARGEST_NORM && rep->rnorm0 != rep->rnorm))
     PetscFunctionReturn(PETSC_SUCCESS);
   if (ksp->normtype == KSP_NORM_PRECONDITIONED) PetscCall(KSP_PCApply(ksp, rep->rhs, col->t));
   else PetscCall(IDRSVecCopy(rep->rhs, col->t));

@@ -2,8 +2,6 @@
    The solver KSPOFFLOAD: an inner KSP solves with copies of the matrices and vectors on a GPU. The program, whose matrices are in
    the memory of the host, sees a KSP that has solved itself
 */
-#include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrssettings.h>
 #include "offload.h"
 #include "../idrs/idrsimpl.h"
 

@@ -30,8 +30,9 @@ typedef struct {
   KSP           inner;
   PC            outer;
   struct _PCOps ops;
-  PetscBool     setup;                                                /* the preconditioner of the program has been set up */
-  PetscErrorCode (*coordinates)(PC, PetscInt, PetscInt, PetscReal *); /* its PCSetCoordinates(), or NULL */
+  PetscBool     setup; /* the preconditioner of the program has been set up */
+  /* its PCSetCoordinates(), or NULL */
+  PetscErrorCode (*coordinates)(PC, PetscInt, PetscInt, PetscReal *);
 } OffloadPC;
 
 PETSC_INTERN PetscErrorCode KSPOffloadReplacePCOps_Private(KSP, OffloadPC *);

@@ -43,7 +43,8 @@ typedef struct {
   const AggregatesOps *ops;
   AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
   PetscInt             count;
-  PetscBool            plain; /* cycle.c makes the cycles, not PCMG */
+  PetscBool            plain;  /* cycle.c makes the cycles, not PCMG */
+  PetscObjectId        pmatid; /* of pc->pmat at the last set-up */
   AggregationRows      rows;
   AggregationCoarsest  coarsest;
   AggregationSmall     small;
@@ -257,8 +258,8 @@ static PetscErrorCode PCAggregationSetPivots(PC lu, const AggregationRows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets `hold` if the pivots that LU replaces are still of the size of rounding errors */
-static PetscErrorCode PCAggregationPivotsHold(Mat A, const AggregationRows *before, PetscBool *hold)
+/* Sets `stale` unless the pivots that LU replaces are still of the size of rounding errors */
+static PetscErrorCode PCAggregationCheckPivots(Mat A, const AggregationRows *before, PetscBool *stale)
 {
   AggregationRows now;
   PetscReal       ratio[2];
@@ -267,7 +268,7 @@ static PetscErrorCode PCAggregationPivotsHold(Mat A, const AggregationRows *befo
   PetscCall(PCAggregationMeasureRows(A, &now));
   ratio[0] = now.largest / before->largest;
   ratio[1] = now.reciprocal / before->reciprocal;
-  *hold    = (PetscBool)(ratio[0] < 100 && ratio[0] > 0.01 && ratio[1] < 100 && ratio[1] > 0.01);
+  *stale   = (PetscBool) !(ratio[0] < 100 && ratio[0] > 0.01 && ratio[1] < 100 && ratio[1] > 0.01);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -439,7 +440,6 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
   PC_Aggregation *aggregation = PCAggregationGet(pc);
   const char     *why         = NULL;
   PetscInt        missing, N;
-  PetscBool       hold = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
@@ -456,10 +456,8 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
     if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(PCAggregationMultiply(pc, level, MAT_REUSE_MATRIX));
   }
-  if (aggregation->rows.largest > 0.0) {
-    PetscCall(PCAggregationPivotsHold(aggregation->level[aggregation->count - 1].A, &aggregation->rows, &hold));
-    *stale = (PetscBool)!hold;
-  }
+  if (aggregation->rows.largest > 0.0)
+    PetscCall(PCAggregationCheckPivots(aggregation->level[aggregation->count - 1].A, &aggregation->rows, stale));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -576,11 +574,12 @@ static PetscErrorCode PCAggregationSetUpCycle(PC pc)
 static PetscErrorCode PCSetUp_Aggregation(PC pc)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
-  PetscBool       stale       = PETSC_TRUE;
+  PetscBool       stale       = PETSC_TRUE, same;
   PC              inner;
 
   PetscFunctionBegin;
-  if (pc->setupcalled && pc->flag == SAME_NONZERO_PATTERN) PetscCall(PCAggregationUpdateLevels(pc, &stale));
+  same = IDRSPatternIsSame(pc->flag, pc->pmat, &aggregation->pmatid);
+  if (pc->setupcalled && same) PetscCall(PCAggregationUpdateLevels(pc, &stale));
   if (stale) {
     PetscCall((*aggregation->reset)(pc)); /* also after a set-up that ended with an error */
     pc->setupcalled = PETSC_FALSE;

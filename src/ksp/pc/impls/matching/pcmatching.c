@@ -14,7 +14,7 @@
 typedef struct {
   PC             inner;    /* M, or NULL before it is needed */
   IDRSMatching   matching; /* of pc->pmat, or NULL before the set-up */
-  PetscObjectId  id;       /* of that matrix */
+  PetscObjectId  id;       /* of pc->pmat at the last set-up */
   Mat            A;        /* A~, or NULL if the set-up has failed */
   Vec            w, v;     /* M is applied to w, with the result v; NULL before the first application */
   Mat            W;        /* the dense matrix that M is applied to, or NULL before the first PCMatApply() */
@@ -87,10 +87,9 @@ static PetscErrorCode PCMatchingResetMat(PC_Matching *data)
 
 static PetscErrorCode PCSetUp_Matching(PC pc)
 {
-  PC_Matching  *data = (PC_Matching *)pc->data;
-  PetscBool     kept = PETSC_FALSE;
-  PetscObjectId id;
-  const char   *why;
+  PC_Matching *data = (PC_Matching *)pc->data;
+  PetscBool    kept = PETSC_FALSE, same;
+  const char  *why;
 
   PetscFunctionBegin;
   PetscCall(IDRSMatchingSupports(pc->pmat, &why));
@@ -99,18 +98,15 @@ static PetscErrorCode PCSetUp_Matching(PC pc)
              "rows on each process",
              IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, why);
   PetscCall(PCMatchingCreateInner(pc));
-  /* PETSc may count a pattern as the same if MatAXPY() has replaced the matrix in its Mat */
-  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
+  same = IDRSPatternIsSame(pc->flag, pc->pmat, &data->id);
   /* An inner preconditioner that is reused belongs to the old A~, and so to the old matching */
   if (data->A && data->inner->setupcalled && data->inner->reusepreconditioner) {
     PetscCall(PetscInfo(pc, "The matching is kept, because the inner preconditioner is reused\n"));
-    if (pc->flag != SAME_NONZERO_PATTERN || id != data->id) data->outdated = PETSC_TRUE;
+    if (!same) data->outdated = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* new values: the permutation is kept if it suits them; after a failure PETSc's factors of a kept A~ would fail again */
-  if (data->A && pc->flag == SAME_NONZERO_PATTERN && id == data->id && !data->outdated && !data->failed)
-    PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
-  data->id = id;
+  if (data->A && same && !data->outdated && !data->failed) PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
   if (kept) PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_REUSE_MATRIX, &data->A));
   else {
     data->outdated = PETSC_FALSE;

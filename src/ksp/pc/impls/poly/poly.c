@@ -265,6 +265,7 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
   PC_Poly             *poly  = (PC_Poly *)pc->data;
   PCPolyVecs          *vecs  = &poly->vecs;
   const PetscInt       count = PetscMax(PCPolyDimension(poly) + 1, 3);
+  const PetscBool      kept  = (PetscBool)(poly->reuse && poly->p.degree);
   PetscInt             N;
   PetscMPIInt          size;
   PetscLogDouble       most; /* bytes of vectors that are kept */
@@ -272,11 +273,8 @@ static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 
   PetscFunctionBegin;
   /* a polynomial that is kept needs the precision that it was measured with, which may be wider than the one asked for */
-  if (poly->reuse && poly->p.degree) {
-    PetscCall(PCPolySetUpCopy_Private(pc, poly->op.copy ? poly->op.copy->precision : poly->precision));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
+  PetscCall(PCPolySetUpCopy_Private(pc, kept && poly->op.copy ? poly->op.copy->precision : poly->precision));
+  if (kept) PetscFunctionReturn(PETSC_SUCCESS);
   /* vectors with the hashed start vector, unless they have been kept */
   if (vecs->count != count) {
     PetscCall(PCPolyVecsDestroy_Private(vecs));
@@ -446,14 +444,10 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   const PetscBool      had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
   const PetscBool      chose = (PetscBool)(poly->weak || had); /* the last set-up compared both scalings */
   PetscBool            suits = PETSC_FALSE, kept, match, same;
-  PetscObjectId        id;
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
-  /* PETSc may count a pattern as the same if MatAXPY() has replaced the matrix in its Mat */
-  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
-  same         = (PetscBool)(pc->flag == SAME_NONZERO_PATTERN && id == poly->pmatid);
-  poly->pmatid = id;
+  same = IDRSPatternIsSame(pc->flag, pc->pmat, &poly->pmatid);
   PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
   PetscCheck(
     !asked || !poly->nomatching, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,

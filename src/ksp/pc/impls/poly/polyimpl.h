@@ -89,7 +89,7 @@ typedef struct {
   PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
 } PCPolySteps;
 
-/* Vectors of the set-up. The first is the start vector of a seed, or -1 if a set-up has overwritten it */
+/* Vectors of the set-up. The first is the start vector of this seed; -1 if a set-up has overwritten it */
 typedef struct {
   PetscInt count, seed;
   Vec     *K;

@@ -24,17 +24,19 @@ static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if the entries of vectors like this one are in an array in host memory */
+/*
+   Returns PETSC_TRUE if the entries of vectors like this one are in an array in host memory on all processes. If only some of them
+   created P, message tags of later objects would differ between processes, and MatMult() of PETSc would wait for ever
+*/
 static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
 {
-  PetscBool  standard, cuda;
-  IDRSMemory place = IDRS_MEMORY_CUDA;
+  IDRSMemory place;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &standard, VECSEQ, VECMPI, ""));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (cuda) PetscCall(IDRSVecWhere(like, &place));
-  *array = (PetscBool)(standard || place == IDRS_MEMORY_HOST);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, array, VECSEQ, VECMPI, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(IDRSVecWhere(like, &place));
+  if (place != IDRS_MEMORY_HOST) *array = PETSC_FALSE;
+  IDRSCallAllreduce(MPI_IN_PLACE, array, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)like));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

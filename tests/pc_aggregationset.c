@@ -239,6 +239,8 @@ static PetscErrorCode TestFatal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#define ROWS 150 /* GPUs visit the levels of at most 20 000 rows inside PCREDUNDANT */
+
 /* A restriction of the program takes effect at the next set-up */
 static PetscErrorCode TestRestriction(void)
 {
@@ -250,7 +252,7 @@ static PetscErrorCode TestRestriction(void)
   KSP       ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(KindCreate(FIVE, 60, &A));
+  PetscCall(KindCreate(FIVE, ROWS, &A));
   PetscCall(SystemFor(A, &b, &x));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(SolverFor(A, KSPFGMRES, NULL, &ksp));
@@ -275,8 +277,51 @@ static PetscErrorCode TestRestriction(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* On a GPU levels are of type shell, whose duplicates have the same arrays */
+static PetscErrorCode TestDuplicates(void)
+{
+  PetscInt  levels, level;
+  PetscBool same;
+  Mat       A, M[2], copy;
+  Vec       b, x, y, z, v, w;
+  PC        pc;
+  KSP       ksp, smoother;
+
+  PetscFunctionBeginUser;
+  PetscCall(KindCreate(FIVE, ROWS, &A));
+  PetscCall(SystemFor(A, &b, &x));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(SolverFor(A, KSPFGMRES, NULL, &ksp));
+  PetscCall(SolveSystem("duplicates of levels", ksp, A, b, x));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(PCMGGetLevels(pc, &levels));
+  PetscCall(ComplainIf(levels < 2, "a matrix of %d rows has no coarse level", ROWS * ROWS));
+  for (level = 1; level < levels; level++) {
+    PetscCall(PCMGGetInterpolation(pc, level, &M[0]));
+    PetscCall(PCMGGetSmoother(pc, level - 1, &smoother));
+    PetscCall(KSPGetOperators(smoother, &M[1], NULL));
+    for (PetscInt m = 0; m < 2; m++) {
+      PetscCall(MatDuplicate(M[m], MAT_COPY_VALUES, &copy));
+      PetscCall(MatCreateVecs(M[m], &z, &v));
+      PetscCall(VecDuplicate(v, &w));
+      PetscCall(VecSetRandom(z, NULL));
+      PetscCall(MatMult(M[m], z, v));
+      PetscCall(MatMult(copy, z, w));
+      PetscCall(VecEqual(v, w, &same));
+      PetscCall(ComplainIf(!same, "level %" INT ": the product with a duplicate differs", level));
+      PetscCall(DestroyAll(&copy, &z, &v, &w));
+    }
+  }
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(VecEqual(x, y, &same));
+  PetscCall(ComplainIf(!same, "the preconditioner changes with the end of duplicates"));
+  PetscCall(DestroyAll(&ksp, &b, &x, &y, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 RUN_TESTS({TestOptions, "options"}, {TestTypes, "types of matrices"}, {TestFatal, "inputs that ended the program"},
-          {TestRestriction, "a restriction of the program"})
+          {TestRestriction, "a restriction of the program"}, {TestDuplicates, "duplicates of levels"})
 
 /*TEST
 

@@ -78,18 +78,20 @@ typedef PetscMPIInt IDRSRankCount;
 #endif
 
 /*
-   In 3.23 the second argument of ops->setfromoptions is no pointer any more, the destructor of a PetscContainer has the address of
-   the pointer as its argument, and PCFactor has options for matrices on a GPU
+   In 3.23 the second argument of ops->setfromoptions is no pointer any more, the destructors of a PetscContainer and of the context
+   of a MATSHELL have the address of the pointer as their argument, and PCFactor has options for matrices on a GPU
 */
 #if PETSC_VERSION_LT(3, 23, 0)
 typedef PetscOptionItems *IDRSOptionItems;
   #define IDRSContainerData(pointer)            (pointer)
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetUserDestroy(container, f)
+  #define IDRSMatShellSetDestroy(mat, f)        MatShellSetContextDestroy(mat, f)
   #define IDRSFactorOnHost(info)                PETSC_FALSE
 #else
 typedef PetscOptionItems IDRSOptionItems;
   #define IDRSContainerData(pointer)            (*(void **)(pointer))
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetCtxDestroy(container, (PetscCtxDestroyFn *)(f))
+  #define IDRSMatShellSetDestroy(mat, f)        MatShellSetContextDestroy(mat, (PetscCtxDestroyFn *)(f))
   #define IDRSFactorOnHost(info)                ((info)->factoronhost || (info)->solveonhost)
 #endif
 

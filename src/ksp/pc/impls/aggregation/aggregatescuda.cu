@@ -303,12 +303,11 @@ static PetscErrorCode MatMultTranspose_Prolongation(Mat P, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_Prolongation(Mat P)
+static PetscErrorCode ProlongationDestroy(void *pointer)
 {
-  AggregatesCUDA *aggregates;
+  AggregatesCUDA *aggregates = (AggregatesCUDA *)IDRSContainerData(pointer);
 
   PetscFunctionBegin;
-  PetscCall(MatShellGetContext(P, &aggregates));
   PetscCall(AggregatesReset_CUDA(aggregates));
   PetscCall(PetscFree(aggregates));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -323,7 +322,7 @@ static PetscErrorCode ProlongationCreate(MPI_Comm comm, AggregatesCUDA *aggregat
   PetscCall(MatShellSetOperation(*P, MATOP_MULT, (void (*)(void))MatMult_Prolongation));
   PetscCall(MatShellSetOperation(*P, MATOP_MULT_ADD, (void (*)(void))ProlongationMultAdd));
   PetscCall(MatShellSetOperation(*P, MATOP_MULT_TRANSPOSE, (void (*)(void))MatMultTranspose_Prolongation));
-  PetscCall(MatShellSetOperation(*P, MATOP_DESTROY, (void (*)(void))MatDestroy_Prolongation));
+  PetscCall(IDRSMatShellSetDestroy(*P, ProlongationDestroy)); /* not MATOP_DESTROY: a duplicate has the same context */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

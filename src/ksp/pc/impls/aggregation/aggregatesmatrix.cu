@@ -204,12 +204,11 @@ static PetscErrorCode MatConvert_Aggregates(Mat A, MatType type, MatReuse reuse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_Aggregates(Mat A)
+static PetscErrorCode AggregatesMatrixDestroy(void *pointer)
 {
-  AggregatesMatrix *C;
+  AggregatesMatrix *C = (AggregatesMatrix *)IDRSContainerData(pointer);
 
   PetscFunctionBegin;
-  PetscCall(MatShellGetContext(A, &C));
   PetscCall(AggregatesMatrixReset_CUDA(C));
   PetscCall(PetscFree(C));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -246,7 +245,7 @@ PetscErrorCode AggregatesMatrixGetShell_CUDA(AggregatesMatrix *C, Mat *mat)
   PetscCall(MatShellSetOperation(*mat, MATOP_MULT_TRANSPOSE, (void (*)(void))MatMultTranspose_Aggregates));
   PetscCall(MatShellSetOperation(*mat, MATOP_GET_DIAGONAL, (void (*)(void))MatGetDiagonal_Aggregates));
   PetscCall(MatShellSetOperation(*mat, MATOP_GETINFO, (void (*)(void))MatGetInfo_Aggregates));
-  PetscCall(MatShellSetOperation(*mat, MATOP_DESTROY, (void (*)(void))MatDestroy_Aggregates));
+  PetscCall(IDRSMatShellSetDestroy(*mat, AggregatesMatrixDestroy)); /* not MATOP_DESTROY: a duplicate has the same context */
   PetscCall(PetscObjectComposeFunction((PetscObject)*mat, "MatConvert_shell_seqaij_C", MatConvert_Aggregates));
   PetscCall(PetscObjectComposeFunction((PetscObject)*mat, "MatConvert_shell_seqaijcusparse_C", MatConvert_Aggregates));
   PetscCall(PetscObjectComposeFunction((PetscObject)*mat, IDRS_ROWS, AggregatesGetCSR_CUDA));

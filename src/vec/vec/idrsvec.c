@@ -30,13 +30,15 @@ static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
 */
 static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
 {
-  IDRSMemory place;
+  PetscMPIInt all;
+  IDRSMemory  place;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, array, VECSEQ, VECMPI, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(IDRSVecWhere(like, &place));
-  if (place != IDRS_MEMORY_HOST) *array = PETSC_FALSE;
-  IDRSCallAllreduce(MPI_IN_PLACE, array, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)like));
+  all = *array && place == IDRS_MEMORY_HOST ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)like));
+  *array = all ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -40,6 +40,9 @@
     do { \
     } while (0)
   #define IDRSGetNestLevel(ksp, level) (*(level) = 0, PETSC_SUCCESS)
+  #define IDRSSetNestLevel(ksp, level) \
+    do { \
+    } while (0)
   #define IDRSSetNestLevelOfPC(pc, inner) \
     do { \
     } while (0)
@@ -47,6 +50,7 @@
   #define IDRSMinimumIterations(ksp)          (ksp)->min_it
   #define IDRSCopyMinimumIterations(from, to) PetscCall(KSPSetMinimumIterations(to, (from)->min_it))
   #define IDRSGetNestLevel(ksp, level)        KSPGetNestLevel(ksp, level)
+  #define IDRSSetNestLevel(ksp, level)        PetscCall(KSPSetNestLevel(ksp, level))
   #define IDRSSetNestLevelOfPC(pc, inner)     PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
 #endif
 

@@ -573,6 +573,7 @@ PetscErrorCode KSPCreate_Offload(KSP ksp)
   PetscCall(PetscStrallocpy(MATAIJCUSPARSE, &offload->type));
 #endif
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)ksp), &offload->pc.inner));
+  IDRSSetNestLevel(offload->pc.inner, ksp->nestlevel); /* with 0 PETSc's MPI linear solver server makes its PC a PCMPI */
   PetscCall(PetscObjectIncrementTabLevel((PetscObject)offload->pc.inner, (PetscObject)ksp, 1));
   PetscCall(PetscObjectSetOptions((PetscObject)offload->pc.inner, ((PetscObject)ksp)->options));
   PetscCall(KSPOffloadSetInnerPrefix(ksp));

@@ -587,6 +587,7 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
   IDRSUseData(pc, PCBJIDRS, bjidrs);
   if (!bjidrs->inner) {
     PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+    IDRSSetNestLevel(ksp, pc->kspnestlevel + 1); /* with 0 PETSc's MPI linear solver server makes its PC a PCMPI */
     ierr = BJIDRSSetInner(pc, ksp);
     if (ierr) PetscCall(KSPDestroy(&ksp));
     PetscCall(ierr);

@@ -239,7 +239,21 @@ static PetscErrorCode TestFatal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define ROWS 150 /* GPUs visit the levels of at most 20 000 rows inside PCREDUNDANT */
+/* A system with two or more levels, one solve, and x = B^{-1}b. GPUs visit levels of at most 20 000 rows inside PCREDUNDANT */
+static PetscErrorCode LevelsCreate(const char what[], Mat *A, Vec *b, Vec *x, Vec *y, KSP *ksp, PC *pc, PetscInt *levels)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KindCreate(FIVE, 150, A));
+  PetscCall(SystemFor(*A, b, x));
+  PetscCall(VecDuplicate(*x, y));
+  PetscCall(SolverFor(*A, KSPFGMRES, NULL, ksp));
+  PetscCall(SolveSystem(what, *ksp, *A, *b, *x));
+  PetscCall(KSPGetPC(*ksp, pc));
+  PetscCall(PCApply(*pc, *b, *x));
+  PetscCall(PCMGGetLevels(*pc, levels));
+  PetscCall(ComplainIf(*levels < 2, "%s: %" INT " levels", what, *levels));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* A restriction of the program takes effect at the next set-up */
 static PetscErrorCode TestRestriction(void)
@@ -252,14 +266,7 @@ static PetscErrorCode TestRestriction(void)
   KSP       ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(KindCreate(FIVE, ROWS, &A));
-  PetscCall(SystemFor(A, &b, &x));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(SolverFor(A, KSPFGMRES, NULL, &ksp));
-  PetscCall(SolveSystem("restriction of aggregates", ksp, A, b, x));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCApply(pc, b, x));
-  PetscCall(PCMGGetLevels(pc, &levels));
+  PetscCall(LevelsCreate("restriction of aggregates", &A, &b, &x, &y, &ksp, &pc, &levels));
   PetscCall(PCMGGetInterpolation(pc, levels - 1, &P));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)P, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   if (aij) {
@@ -288,15 +295,7 @@ static PetscErrorCode TestDuplicates(void)
   KSP       ksp, smoother;
 
   PetscFunctionBeginUser;
-  PetscCall(KindCreate(FIVE, ROWS, &A));
-  PetscCall(SystemFor(A, &b, &x));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(SolverFor(A, KSPFGMRES, NULL, &ksp));
-  PetscCall(SolveSystem("duplicates of levels", ksp, A, b, x));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCApply(pc, b, x));
-  PetscCall(PCMGGetLevels(pc, &levels));
-  PetscCall(ComplainIf(levels < 2, "a matrix of %d rows has no coarse level", ROWS * ROWS));
+  PetscCall(LevelsCreate("duplicates of levels", &A, &b, &x, &y, &ksp, &pc, &levels));
   for (level = 1; level < levels; level++) {
     PetscCall(PCMGGetInterpolation(pc, level, &M[0]));
     PetscCall(PCMGGetSmoother(pc, level - 1, &smoother));

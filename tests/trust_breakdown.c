@@ -636,8 +636,8 @@ static PetscScalar Overflowing(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   If x grows along the null vector of a singular system, the solve ends with KSP_DIVERGED_BREAKDOWN, before it overflows, except for
-   rare solves that overflow between two tests of ||x||. x is finite for every reason but KSP_DIVERGED_NANORINF
+   If x grows along the null vector of a singular system, the solve ends with KSP_DIVERGED_BREAKDOWN, before x overflows; in rare
+   solves x overflows between two tests of ||x||. x is finite for every reason but KSP_DIVERGED_NANORINF
 */
 static PetscErrorCode TestRunaway(void)
 {

@@ -227,8 +227,9 @@ static PetscErrorCode TestMoves(void)
 */
 static PetscErrorCode TestMixed(void)
 {
-  const PetscInt N = 300;
-  PetscMPIInt    rank, size;
+  const PetscInt    N         = 300;
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCPOLY};
+  PetscMPIInt       rank, size;
 
   PetscFunctionBeginUser;
   PetscCall(RankAndSize(&rank, &size));
@@ -237,16 +238,17 @@ static PetscErrorCode TestMixed(void)
     PetscCall(Verdict("mixed"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (PetscInt late = 0; late < 2; late++) {
-    PetscInt  its[2];
-    PetscBool device;
-    Mat       A;
-    Vec       b, x;
-    KSP       ksp;
+  for (size_t i = 0; i < 2 * PETSC_STATIC_ARRAY_LENGTH(pctypes); i++) {
+    const PetscInt late = i % 2;
+    PetscInt       its[2];
+    PetscBool      device;
+    Mat            A;
+    Vec            b, x;
+    KSP            ksp;
 
     PetscCall(PlacedSystemCreate(N, PETSC_TRUE, PETSC_TRUE, &A, &b, &x));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCall(SolverCreate(A, 4, late ? PCNONE : PCJACOBI, &ksp));
+    PetscCall(SolverCreate(A, 4, pctypes[i / 2], &ksp));
     for (PetscInt solve = 0; solve < 3; solve++) {
       const PetscBool here = solve < 2 && solve >= late && rank == size - 1 ? PETSC_TRUE : PETSC_FALSE;
 

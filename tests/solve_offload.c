@@ -583,6 +583,7 @@ static PetscErrorCode TestErrors(void)
   PCFailedReason     failed;
   PetscOptions       database;
   PetscInt           s;
+  PetscMPIInt        rank, size;
   Mat                S;
   PC                 pc;
   Pair               other;
@@ -621,6 +622,15 @@ static PetscErrorCode TestErrors(void)
   PetscCall(Fault(s != 2, "another s"));
   CheckRefused(KSPOffloadGetKSP(pair.ksp[0], &pair.inner), "offload", "");
   CheckRefused(KSPOffloadSetMatType(pair.ksp[1], "nonsense"), "offload_mat_type nonsense", "unknown type of matrices");
+  PetscCall(RankAndSize(&rank, &size));
+  if (size > 1 && !strcmp(copies, MATAIJCUSPARSE)) {
+    PetscCall(MatConvert(pair.A, copies, MAT_INITIAL_MATRIX, &S));
+    PetscCall(MatBindToCPU(S, rank ? PETSC_FALSE : PETSC_TRUE));
+    PetscCall(KSPSetOperators(pair.ksp[1], S, S));
+    CheckRefused(KSPSetUp(pair.ksp[1]), "-" PREFIX "ksp_type offload", "bound to the CPU on some processes only");
+    PetscCall(KSPSetOperators(pair.ksp[1], pair.A, pair.P));
+    PetscCall(MatDestroy(&S));
+  }
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(refused); i++) {
     char option[128];
 

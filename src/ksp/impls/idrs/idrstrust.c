@@ -405,7 +405,8 @@ PetscErrorCode KSPIDRSCheckIterates_Private(KSP ksp, const KSPIDRSColumns *cols)
     if (KSPIDRSIsIterating(col) && due) {
       PetscReal norm, z;
 
-      PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->rep.sol, &norm));
+      PetscCall(IDRSVecCopy(col->rep.sol, col->t)); /* parts of x may be bound to the CPU, on some processes */
+      PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->t, &norm));
       PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->z, &z));
       norm += z / col->scale; /* a bound of ||x|| */
       if (norm / trust->least > IDRS_MAX_DRIFT(!trust->progress.failures)) {

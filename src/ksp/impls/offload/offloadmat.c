@@ -193,6 +193,23 @@ static PetscErrorCode KSPOffloadAddStates(Mat A, PetscObjectState *state, PetscO
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Reports an error if the matrix is on a GPU on some processes only. Collective */
+static PetscErrorCode KSPOffloadGetPlace(Mat A, const char prefix[], IDRSMemory *place)
+{
+  PetscMPIInt places[2];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSMatWhere(A, place));
+  places[0] = *place == IDRS_MEMORY_HOST ? 1 : 0;
+  places[1] = 1 - places[0];
+  IDRSCallAllreduce(MPI_IN_PLACE, places, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
+  PetscCheck(!places[0] || !places[1], PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_type offload: the matrix is bound to the CPU on some processes only: bind it on all, with MatBindToCPU(), or "
+             "on none",
+             prefix);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    KSPOffloadMatUpdate_Private - Makes the copy equal to the program's matrix A, and returns what had to be copied. Collective
 
@@ -213,7 +230,7 @@ PetscErrorCode KSPOffloadMatUpdate_Private(Mat A, const char prefix[], MatType t
   PetscCall(KSPOffloadAddStates(A, &state, &nonzerostate));
   if (!copy->mat || id != copy->id || nonzerostate != copy->nonzerostate || (dense && state != copy->state)) {
     PetscCall(KSPOffloadMatReset_Private(copy));
-    PetscCall(IDRSMatWhere(A, &memory));
+    PetscCall(KSPOffloadGetPlace(A, prefix, &memory));
     if (memory == IDRS_MEMORY_HOST) {
       PetscCall(KSPOffloadCheckType(A, prefix, type));
       PetscCall(KSPOffloadCreate(A, prefix, type, copy));

@@ -111,7 +111,7 @@ typedef struct {
   Mat             matched;    /* the permuted and scaled matrix of a matching, or NULL */
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
-  Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
+  Vec             staged;     /* replaces vectors of another type or memory than op.w, or NULL */
   Vec             diagonal;   /* D, for residuals of a smoother with a copy; or NULL */
   Vec             scaled;     /* D^{-1}b of a smoother, or without a copy its residual; or NULL */
   PCPolyVecs      vecs;       /* kept for new values if they are small, see PCPolySetUpRest_Private() */

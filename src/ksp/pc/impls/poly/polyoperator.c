@@ -45,7 +45,7 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {
   PC_Poly    *poly  = (PC_Poly *)pc->data;
-  PetscBool   known = PETSC_FALSE, mffd;
+  PetscBool   known = PETSC_FALSE, mffd, device;
   PetscReal   most;
   Mat         A;
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
@@ -53,6 +53,9 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   PetscFunctionBegin;
   if (!poly->op.w) PetscCall(MatCreateVecs(pc->pmat, &poly->op.w, NULL));
   if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
+  /* Later vectors may be bound to the CPU on some processes, but creating one is collective */
+  PetscCall(PetscObjectTypeCompare((PetscObject)poly->op.w, VECMPICUDA, &device));
+  if (device && !poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
   if (!match) PetscCall(PCPolyDestroyMatching_Private(pc));
   else if (!poly->op.matching) PetscCall(PCPolyCreateMatching_Private(pc, PETSC_FALSE));
   A = poly->matched ? poly->matched : pc->pmat;

@@ -405,7 +405,7 @@ PetscErrorCode KSPIDRSCheckIterates_Private(KSP ksp, const KSPIDRSColumns *cols)
     if (KSPIDRSIsIterating(col) && due) {
       PetscReal norm, z;
 
-      PetscCall(IDRSVecCopy(col->rep.sol, col->t)); /* parts of x may be bound to the CPU, on some processes */
+      PetscCall(IDRSVecCopy(col->rep.sol, col->t)); /* x may be bound to the CPU on some processes only */
       PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->t, &norm));
       PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->z, &z));
       norm += z / col->scale; /* a bound of ||x|| */

@@ -193,7 +193,7 @@ static PetscErrorCode KSPOffloadAddStates(Mat A, PetscObjectState *state, PetscO
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reports an error if the matrix is on a GPU on some processes only. Collective */
+/* Returns the memory of the matrix, or an error if it is on a GPU on some processes only. Collective */
 static PetscErrorCode KSPOffloadGetPlace(Mat A, const char prefix[], IDRSMemory *place)
 {
   PetscMPIInt places[2];

@@ -354,7 +354,7 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   PetscCall(PCPolyHasVec_Private(pc, x, &has[0]));
   PetscCall(PCPolyHasVec_Private(pc, y, &has[1]));
   if (!has[0] || !has[1]) {
-    /* otherwise the types differ, on all processes */
+    /* on several processes only if the types differ, on all of them: see PCPolySetUpOperator_Private() */
     if (!poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
     PetscCall(IDRSVecCopy(x, poly->staged));
     from = to = poly->staged;

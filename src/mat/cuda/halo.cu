@@ -76,7 +76,6 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 
   PetscFunctionBegin;
   PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, &offset, &index));
-  halo->items = nsends ? (uint32_t)offset[nsends] : 0;
   PetscCall(PetscMalloc2(halo->items + nsends, &heard, 2 * halo->items, &to));
   PetscCall(IDRSHaloExchangePlaces_Private(halo, scatter, heard));
   for (IDRSRankCount p = 0; p < nsends; p++) {
@@ -89,8 +88,6 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
       to[halo->items + i] = to[i] + place[-1];
     }
   }
-  PetscCallCUDA(cudaMalloc((void **)&halo->index, PetscMax(halo->items, 1) * sizeof(PetscInt)));
-  PetscCallCUDA(cudaMalloc((void **)&halo->to, PetscMax(2 * halo->items, 1) * sizeof(*to)));
   PetscCallCUDA(cudaMemcpy(halo->index, index, halo->items * sizeof(PetscInt), cudaMemcpyHostToDevice));
   PetscCallCUDA(cudaMemcpy(halo->to, to, 2 * halo->items * sizeof(*to), cudaMemcpyHostToDevice));
   PetscCall(PetscFree2(heard, to));
@@ -108,23 +105,27 @@ PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, P
   IDRSRankCount      nsends, nreceives;
   const PetscMPIInt *ranks;
   const PetscInt    *items, *places, *index;
-  PetscMPIInt        large;
+  PetscMPIInt        lacks;
 
   PetscFunctionBegin;
-  *newhalo = NULL;
+  PetscCall(PetscNew(&halo));
+  *newhalo = halo;
+  PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
   PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &ranks, &items, &index));
   PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &ranks, &places, NULL, NULL));
-  large = !IDRSHaloFits((PetscInt64)ghosts * width * IDRS_PARTS, nreceives ? (PetscInt64)places[nreceives] + nreceives : 0,
+  lacks = !IDRSHaloFits((PetscInt64)ghosts * width * IDRS_PARTS, nreceives ? (PetscInt64)places[nreceives] + nreceives : 0,
                         nsends ? (PetscInt64)items[nsends] + nsends : 0);
-  IDRSCallAllreduce(MPI_IN_PLACE, &large, 1, MPI_INT, MPI_MAX, comm);
-  if (large) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscNew(&halo));
-  *newhalo     = halo;
-  halo->ghosts = ghosts;
-  halo->width  = width;
-  halo->room   = ghosts * width * IDRS_PARTS;
-  PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
-  PetscCall(IDRSPeersCreateShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
+  if (!lacks) {
+    halo->ghosts = ghosts;
+    halo->width  = width;
+    halo->room   = ghosts * width * IDRS_PARTS;
+    halo->items  = nsends ? (uint32_t)items[nsends] : 0;
+    lacks        = cudaMalloc((void **)&halo->index, PetscMax(halo->items, 1) * sizeof(PetscInt)) != cudaSuccess ||
+            cudaMalloc((void **)&halo->to, PetscMax(2 * halo->items, 1) * sizeof(*halo->to)) != cudaSuccess;
+    (void)cudaGetLastError(); /* so that no later call reports it */
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, &lacks, 1, MPI_INT, MPI_MAX, halo->comm);
+  if (!lacks) PetscCall(IDRSPeersCreateShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
   if (halo->share) PetscCall(IDRSHaloSetSends_Private(halo, scatter));
   else PetscCall(IDRSHaloDestroy(newhalo));
   PetscFunctionReturn(PETSC_SUCCESS);

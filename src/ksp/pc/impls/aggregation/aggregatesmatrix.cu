@@ -47,8 +47,9 @@ PetscErrorCode AggregatesMatrixGetMat_CUDA(const AggregatesMatrix *C, cudaStream
   PetscCall(PetscMalloc1(C->rows + 1, &host->i));
   PetscCall(PetscMalloc1(C->nonzeros, &host->j));
   PetscCall(PetscMalloc1(C->nonzeros, &host->a));
-  PetscCall(CopyToHost(C->rows + 1, C->i, host->i, stream));
-  PetscCall(CopyToHost(C->nonzeros, C->j, host->j, stream));
+  /* AggregatesRuns_CUDA() has made sure that IDRSMatIndex is as long as PetscInt */
+  PetscCall(CopyToHost(C->rows + 1, C->i, (IDRSMatIndex *)host->i, stream));
+  PetscCall(CopyToHost(C->nonzeros, C->j, (IDRSMatIndex *)host->j, stream));
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, C->rows, C->columns, host->i, host->j, host->a, mat));
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
   PetscCall(PetscContainerSetPointer(container, host));

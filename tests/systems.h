@@ -488,17 +488,23 @@ static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that the solver reports convergence, and that x solves the system with this matrix to the tolerance relative to ||b|| */
+/*
+   Checks that the solver reports convergence, and that x solves the system with this matrix to the tolerance relative to ||b||. Other
+   solvers do not verify: in single precision the norm of their recurrence may be several times too small
+*/
 static inline PetscErrorCode CheckSolved(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   KSPConvergedReason reason;
   PetscReal          norm, bnorm;
+  PetscBool          verifies;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &verifies, KSPIDRS, KSPOFFLOAD, ""));
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
-  PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+  PetscCall(ComplainIf(!(norm <= (PetscDefined(USE_REAL_SINGLE) && !verifies ? 5.0 : 1.01) * rtol * bnorm),
+                       "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -486,6 +486,7 @@ static PetscErrorCode TestExtremeSystems(void)
       for (size_t l = 0; l < 2 * PETSC_STATIC_ARRAY_LENGTH(powers); l++) {
         const size_t       i = l / 2;
         const PetscReal    a = Power(powers[i].A), factor = Power(powers[i].b);
+        const PetscInt     more = PetscDefined(USE_REAL_SINGLE) ? 10 : l % 2 ? 6 : 2; /* iterations, or less */
         KSPConvergedReason reason;
         PetscReal          rnorm, bnorm, norm;
 
@@ -504,7 +505,7 @@ static PetscErrorCode TestExtremeSystems(void)
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(KSPGetResidualNorm(ksp, &norm));
         PetscCall(ResidualNorm(A, b, y, &rnorm, &bnorm));
-        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || PetscAbsInt(its[1] - its[0]) > (l % 2 ? 6 : 2) ||
+        PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || PetscAbsInt(its[1] - its[0]) > more ||
                                !(rnorm <= 1.01 * rtol * bnorm) || !(norm > 0.0 && norm <= PETSC_MAX_REAL),
                              "A times %g, b times %g, s = %" INT ", %s: %s after %" INT " iterations, %" INT
                              " expected, norm %g, the norm of b - A x is %g of %g",
@@ -637,7 +638,8 @@ static PetscScalar Overflowing(PetscInt i, PetscInt j, PetscInt n)
 
 /*
    If x grows along the null vector of a singular system, the solve ends with KSP_DIVERGED_BREAKDOWN, before x overflows; in rare
-   solves x overflows between two tests of ||x||. x is finite for every reason but KSP_DIVERGED_NANORINF
+   solves x overflows between two tests of ||x||. In single precision the rounding errors may keep x from growing. x is finite for
+   every reason but KSP_DIVERGED_NANORINF
 */
 static PetscErrorCode TestRunaway(void)
 {
@@ -673,9 +675,10 @@ static PetscErrorCode TestRunaway(void)
                              test, sizes[is], limits[i], KSPConvergedReasons[reason], its, (double)largest));
         if (test < 2 && reason == KSP_DIVERGED_NANORINF) overflows++;
         else
-          PetscCall(ComplainIf(
-            test < 2 && (reason > 0 || (sizes[is] > 1 && limits[i] == 10000 && (reason != KSP_DIVERGED_BREAKDOWN || its > 5000))),
-            "system %" INT ", s = %" INT ": %s after %" INT " iterations", test, sizes[is], KSPConvergedReasons[reason], its));
+          PetscCall(ComplainIf(test < 2 && (reason > 0 || (!PetscDefined(USE_REAL_SINGLE) && sizes[is] > 1 && limits[i] == 10000 &&
+                                                           (reason != KSP_DIVERGED_BREAKDOWN || its > 5000))),
+                               "system %" INT ", s = %" INT ": %s after %" INT " iterations", test, sizes[is],
+                               KSPConvergedReasons[reason], its));
         PetscCall(DestroyAll(&ksp, &b, &x, &A));
       }
     }
@@ -767,11 +770,11 @@ static PetscErrorCode TestRestarts(void)
   KSP       ksp;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
   if (PetscDefined(USE_REAL_SINGLE)) {
     PetscCall(Skip("the matrix needs double precision"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 1.0));

@@ -274,10 +274,10 @@ static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
       finite = (PetscBool)(finite && !PetscIsInfOrNanScalar(problem->x[j][i]));
       xx += PetscSqr(PetscAbsScalar(problem->x[j][i]));
     }
-    /* of A x: in single precision, near to the tolerance, x has a large part in the null space of a singular A */
+    /* of A x: in single precision, near to the tolerance, x is large if A is singular or almost singular */
     rounding = PetscDefined(USE_REAL_SINGLE) ? 4 * PETSC_MACHINE_EPSILON * PetscSqrtReal(xx) : 0.0;
     PetscCall(ComplainIf(finite == flagged, "%s: x is%s finite", what, finite ? "" : " not"));
-    PetscCall(ComplainIf(reason > 0 && !(rnorm <= 1.01 * rtol * bnorm), "%s: not solved", what));
+    PetscCall(ComplainIf(reason > 0 && !(rnorm <= 1.01 * rtol * bnorm + rounding), "%s: not solved", what));
     PetscCall(ComplainIf(broken && !((flagged ? norm : rnorm) <= 1.01 * bnorm), "%s: worse than x = 0", what));
     PetscCall(ComplainIf((reason > 0 || (broken && !flagged)) &&
                            !(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm + rounding),

@@ -39,6 +39,16 @@ static inline PetscErrorCode ImplementationFromOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Otherwise VecMDot() and VecMAXPY() round in another way if the arrays of vectors happen to follow each other in memory */
+static inline PetscErrorCode RepeatSums(void)
+{
+  PetscFunctionBeginUser;
+#if PETSC_VERSION_GE(3, 20, 0)
+  PetscCall(PetscOptionsInsertString(NULL, "-vec_mdot_use_gemv 0 -vec_maxpy_use_gemv 0"));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Findings of this process on a subject */
 typedef struct {
   const char *name;

@@ -382,6 +382,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(RepeatSums());
   PetscCall(BackEndFromOptions(&back));
   PetscCall(ListFromOptions("-columns", MAX_LIST, columns, &spaces));
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));

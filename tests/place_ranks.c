@@ -122,10 +122,7 @@ static PetscErrorCode TestColumns(void)
   const char *const pctypes[] = {PCNONE, PCJACOBI};
 
   PetscFunctionBeginUser;
-#if PETSC_VERSION_GE(3, 20, 0)
-  /* otherwise VecMDot() rounds in another way if the arrays of vectors happen to follow each other in memory */
-  PetscCall(PetscOptionsInsertString(NULL, "-vec_mdot_use_gemv 0 -vec_maxpy_use_gemv 0"));
-#endif
+  PetscCall(RepeatSums());
   for (PetscInt s = 1; s <= 4; s *= 2) {
     for (PetscInt i = 0; i < 4; i++) {
       const PetscBool block = (PetscBool)(i / 2);

@@ -741,10 +741,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   seed = 1;
-#if PETSC_VERSION_GE(3, 20, 0)
-  /* otherwise VecMDot() of explicit shadow vectors rounds in another way if their arrays happen to follow each other in memory */
-  PetscCall(PetscOptionsInsertString(NULL, "-vec_mdot_use_gemv 0 -vec_maxpy_use_gemv 0"));
-#endif
+  PetscCall(RepeatSums());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-runs", &runs, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-seconds", &seconds, NULL));

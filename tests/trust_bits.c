@@ -82,10 +82,7 @@ static PetscErrorCode TestPath(const Path *path, PetscInt points)
 static PetscErrorCode TestBits(void)
 {
   PetscFunctionBeginUser;
-#if PETSC_VERSION_GE(3, 20, 0)
-  /* otherwise VecMDot() rounds in another way if the arrays of vectors happen to follow each other in memory */
-  PetscCall(PetscOptionsInsertString(NULL, "-vec_mdot_use_gemv 0 -vec_maxpy_use_gemv 0"));
-#endif
+  PetscCall(RepeatSums());
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(paths); i++) {
     PetscCall(TestPath(&paths[i], 13));
     PetscCall(TestPath(&paths[i], 50));

@@ -277,7 +277,8 @@ static PetscErrorCode StrayMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 
 /*
    If a residual norm has grown by the factor 1 / (machine precision)^(3/4), the recurrence has lost its accuracy: it restarts
-   immediately, on a GPU while the host is ahead of it. A smoothed norm does not grow, and belongs to the smoothed iterate.
+   immediately, on a GPU while the host is ahead of it. A smoothed norm does not grow, and belongs to the smoothed iterate, until it
+   is a rounding error, as complex numbers of single precision become before the end.
 */
 static PetscErrorCode TestAstray(void)
 {
@@ -316,7 +317,8 @@ static PetscErrorCode TestAstray(void)
       PetscCall(ComplainIf(beyond > restarts + 1,
                            "almost skew-symmetric, s = %" INT ": %" INT " norms are beyond the limit, with %" INT " restarts", s,
                            beyond, restarts));
-      PetscCall(ComplainIf(smoothing && (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))),
+      PetscCall(ComplainIf(smoothing && !(PetscDefined(USE_REAL_SINGLE) && PetscDefined(USE_COMPLEX)) &&
+                             (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))),
                            "almost skew-symmetric, s = %" INT ", smoothed: the norm has grown %" INT " times, and is off by %g", s,
                            stray.grown, (double)stray.worst));
       total += beyond;

@@ -101,18 +101,17 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 */
 PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, IDRSHalo *newhalo)
 {
-  IDRSHalo           halo;
-  IDRSRankCount      nsends, nreceives;
-  const PetscMPIInt *ranks;
-  const PetscInt    *items, *places, *index;
-  PetscMPIInt        lacks;
+  IDRSHalo        halo;
+  IDRSRankCount   nsends, nreceives;
+  const PetscInt *items, *places;
+  PetscMPIInt     lacks;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&halo));
   *newhalo = halo;
   PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
-  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &ranks, &items, &index));
-  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &ranks, &places, NULL, NULL));
+  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, NULL, &items, NULL));
+  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, NULL, &places, NULL, NULL));
   lacks = !IDRSHaloFits((PetscInt64)ghosts * width * IDRS_PARTS, nreceives ? (PetscInt64)places[nreceives] + nreceives : 0,
                         nsends ? (PetscInt64)items[nsends] + nsends : 0);
   if (!lacks) {

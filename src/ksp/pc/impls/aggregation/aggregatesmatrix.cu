@@ -47,8 +47,7 @@ PetscErrorCode AggregatesMatrixGetMat_CUDA(const AggregatesMatrix *C, cudaStream
   PetscCall(PetscMalloc1(C->rows + 1, &host->i));
   PetscCall(PetscMalloc1(C->nonzeros, &host->j));
   PetscCall(PetscMalloc1(C->nonzeros, &host->a));
-  /* AggregatesRuns_CUDA() has made sure that IDRSMatIndex is as long as PetscInt */
-  PetscCall(CopyToHost(C->rows + 1, C->i, (IDRSMatIndex *)host->i, stream));
+  PetscCall(CopyToHost(C->rows + 1, C->i, (IDRSMatIndex *)host->i, stream)); /* it is as long: AggregatesRuns_CUDA() */
   PetscCall(CopyToHost(C->nonzeros, C->j, (IDRSMatIndex *)host->j, stream));
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, C->rows, C->columns, host->i, host->j, host->a, mat));
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));

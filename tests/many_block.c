@@ -312,8 +312,8 @@ static PetscErrorCode TestAlone(void)
         if (!slow && kind == BLOCK_RANDOM) PetscCall(CheckView(ksp, "independent residuals", 1));
         if (entries[i] == Shift && (kind == BLOCK_NEAR || kind == BLOCK_EQUAL))
           PetscCall(CheckView(ksp,
-                              SINGLE && kind == BLOCK_NEAR ? "8 of them ... without a block recurrence"
-                                                           : "8 of them ... without a block recurrence: ... no smaller residual",
+                              SINGLE ? "8 of them ... without a block recurrence"
+                                     : "8 of them ... without a block recurrence: ... no smaller residual",
                               1));
         PetscCall(KSPDestroy(&ksp));
       }

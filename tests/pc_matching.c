@@ -318,7 +318,7 @@ static PetscErrorCode TestOtherVectors(void)
     for (PetscInt j = 0; j < 3; j++) PetscCall(ColumnSet(X, j, bother));
     PetscCall(MatAssemble(X));
     PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &Y));
-    if (PETSC_VERSION_LT(3, 26, 0)) {
+    if (PETSC_VERSION_LT(3, 19, 0)) { /* PCILU of newer ones refuses this type */
       PetscCall(PCMatApply(pc, X, Y));
       PetscCall(ColumnGet(Y, 2, xother));
       PetscCall(CheckEqual("columns", xother, x, 0.0));

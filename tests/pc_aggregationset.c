@@ -102,14 +102,18 @@ static PetscErrorCode TestTypes(void)
   Mat                A, B, X;
   Vec                b, x, c, y, ones;
   KSP                ksp;
+  PetscMPIInt        rank, size;
 
   PetscFunctionBeginUser;
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(KindCreate(FIVE, 25, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(DuplicateAll(b, &c, &y, &ones));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecSetGeneral(c, 0.3));
   for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(types); t++) {
+    /* MatPtAP() of PETSc 3.21 ends with a segmentation fault after its MatConvert() of this type */
+    if (size > 1 && !strcmp(types[t], MATSELL) && PETSC_VERSION_GE(3, 19, 0) && PETSC_VERSION_LT(3, 26, 0)) continue;
     PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
     PetscCall(MatConvert(A, types[t], MAT_INITIAL_MATRIX, &B));
     PetscCall(SolverFor(B, KSPFGMRES, NULL, &ksp));

@@ -760,7 +760,7 @@ static PetscErrorCode TestUser(void)
 
 /*
    A badly scaled real matrix without preconditioner: the recurrence breaks down, restarts from the best solution so far, and
-   converges; if it gives up, the solution is no worse than the best one
+   converges; if it gives up, the solution is no worse than x = 0. Without restarts the growth of r has no limit
 */
 static PetscErrorCode TestRestarts(void)
 {
@@ -797,7 +797,7 @@ static PetscErrorCode TestRestarts(void)
     PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
     total += restarts;
     lost += !few && reason < 0;
-    PetscCall(ComplainIf(!(norm <= (reason > 0 ? 1.01 * rtol : 1.0) * bnorm) || (few && restarts),
+    PetscCall(ComplainIf(((!few || reason > 0) && !(norm <= (reason > 0 ? 1.01 * rtol : 1.0) * bnorm)) || (few && restarts),
                          "s = %" INT ", seed %" INT ": %s after %" INT " restarts, the norm of b - A x is %g of %g", s, seed,
                          KSPConvergedReasons[reason], restarts, (double)norm, (double)bnorm));
     PetscCall(KSPDestroy(&ksp));

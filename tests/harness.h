@@ -405,7 +405,8 @@ static inline void EndAfter(unsigned int seconds)
      "block recurrences: ... coefficients"     "block recurrences: ... on the device"     "independent residuals"
      "# of them ... without a block recurrence: ... <reason>"     "no reliable updating"     "last solve: ... verifications, #"
      "run stepwise|persistent ... automatically"     "no faster one: ... <reason>"     "matvecs ... operations in # kernels, where"
-     "entries ... GPU to GPU"     "reductions by <queue>"     "inexact"     in detail "<pass> ... # calls ... # vectors ... # bytes"
+     "entries ... GPU to GPU"     "reductions by <queue>"     "copied ... of Amat <what>;"     "inexact"
+     in detail "<pass> ... # calls ... # vectors ... # bytes"
 
    Of -info: "Breakdown ... iteration #".
    For errors tests check the option or function and the value, by CheckError().

@@ -69,7 +69,7 @@ void GridSetBoxes_Private(Grid *grid)
 /* Finds the grid. Returns PETSC_FALSE if an entry is not between neighbours of it */
 static PetscBool GridFind(const IDRSRows *rows, Grid *grid)
 {
-  PetscInt offsets[GRID_OFFSETS], count = 0;
+  PetscInt offsets[GRID_OFFSETS] = {0}, count = 0;
 
   for (PetscInt i = 0; i < rows->n; i++) {
     for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {

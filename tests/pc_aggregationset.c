@@ -112,7 +112,7 @@ static PetscErrorCode TestTypes(void)
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecSetGeneral(c, 0.3));
   for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(types); t++) {
-    /* With debugging MatConvert() of PETSc 3.18 is an error for this type; MatPtAP() of 3.21 ends with a segmentation fault after it */
+    /* MatConvert() of PETSc 3.18 refuses this type with debugging; MatPtAP() of 3.21 ends with a segmentation fault after it */
     if (size > 1 && !strcmp(types[t], MATSELL) && PETSC_VERSION_LT(3, 26, 0) &&
         (PETSC_VERSION_GE(3, 19, 0) || PetscDefined(USE_DEBUG)))
       continue;

@@ -239,7 +239,7 @@ static PetscErrorCode TestCopies(void)
     Mat               P, other, block;
     PetscInt          n;
 
-    /* MatConvert() of PETSc 3.18 is wrong for a MATMPIBAIJ that was assembled twice; with debugging it is an error for a MATMPISELL */
+    /* MatConvert() of PETSc 3.18 is wrong for a MATMPIBAIJ that was assembled twice, and with debugging refuses a MATMPISELL */
     if (PETSC_VERSION_LT(3, 19, 0) && size > 1 && (kind[0] == 'b' || (PetscDefined(USE_DEBUG) && !strcmp(kind, MATSELL)))) continue;
     PetscCall(PairCreate(kind, N, pctypes[l % 3]));
     PetscCall(KindCreate(dense ? "aij" : "dense", N, &other));
